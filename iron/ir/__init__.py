@@ -1,0 +1,1 @@
+"""The intermediate representation: typed, structured, write-once SSA and its meaning."""

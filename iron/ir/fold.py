@@ -1,0 +1,112 @@
+"""Folding: what an op with these operands already is, without emitting it.
+
+Only identities that hold for every bit pattern are here: a float `x + 0` is not one, since it
+changes -0. Values are computed by the rows' `ref`, never by other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from iron.ir import scalar
+from iron.ir.core import Value, const_of, is_const
+from iron.ir.table import OpDef, Trait
+from iron.ir.types import Vector, element
+
+if TYPE_CHECKING:
+    from iron.ir.build import Builder
+
+
+def fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    """The value that stands for the op, or None when it has to be emitted."""
+    if row.ref is not None and args and all(_splat_const(a) is not None for a in args):
+        return _computed(b, row, args, attrs)
+    if row.unit:
+        found = _identity(row, args)
+        if found is not None:
+            return found
+    rule = _RULES.get(row.name)
+    return rule(args, attrs) if rule else None
+
+
+def _splat_const(value: Value) -> Any:
+    """The scalar of a constant or of a splat of one; None for anything else."""
+    if is_const(value):
+        return const_of(value)
+    if value.op is not None and value.op.row.name == "splat" and is_const(value.op.args[0]):
+        return const_of(value.op.args[0])
+    return None
+
+
+def _computed(
+    b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]
+) -> Value | None:
+    assert row.ref is not None
+    if row.name == "bitcast" and element(args[0].type).bits != attrs[0].bits:
+        return None
+    with scalar.quiet():
+        result = row.ref(*[_splat_const(a) for a in args], *attrs)
+    (t,) = row.infer(args, attrs, ())
+    return b.const(np.asarray(result).astype(element(t).np)[()], t)
+
+
+def _identity(row: OpDef, args: Sequence[Value]) -> Value | None:
+    kind = element(args[0].type).kind
+    if kind not in row.unit:
+        return None
+    unit = element(args[0].type).np.type(row.unit[kind])
+    if _is(args[1], unit):
+        return args[0]
+    if row.has(Trait.COMMUTATIVE) and _is(args[0], unit):
+        return args[1]
+    return None
+
+
+def _is(value: Value, wanted: Any) -> bool:
+    have = _splat_const(value)
+    return have is not None and have.tobytes() == wanted.tobytes()
+
+
+def _where(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    condition = _splat_const(args[0])
+    if condition is None:
+        return args[1] if args[1] is args[2] else None
+    return args[1] if condition else args[2]
+
+
+def _cast(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    return args[0] if element(args[0].type) is attrs[0] else None
+
+
+def _bitcast(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    return args[0] if element(args[0].type) is attrs[0] else None
+
+
+def _extract(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    op = args[0].op
+    if op is None:
+        return None
+    if op.row.name == "pack":
+        return op.args[attrs[0]]
+    return op.args[0] if op.row.name == "splat" else None
+
+
+def _pack(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    """Taking a vector apart and packing it again in order is that vector."""
+    first = args[0].op
+    if first is None or first.row.name != "extract":
+        return None
+    source = first.args[0]
+    if not isinstance(source.type, Vector) or source.type.count != len(args):
+        return None
+    for i, arg in enumerate(args):
+        op = arg.op
+        if op is None or op.row.name != "extract" or op.args[0] is not source or op.attrs[0] != i:
+            return None
+    return source
+
+
+_RULES = {"where": _where, "cast": _cast, "bitcast": _bitcast, "extract": _extract, "pack": _pack}

@@ -1,0 +1,164 @@
+"""The op table: one row states everything about an op, and everything else reads the rows.
+
+A row drives type inference, verification, folding, value numbering, the text form, the
+interpreter, the random-program generator, the default C spelling and the reference page.
+Adding an op is one row plus spellings where the default is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import TYPE_CHECKING, Any
+
+from iron.dtypes import DType, bool_
+from iron.ir.types import Tensor, Type, count, element, like
+
+if TYPE_CHECKING:
+    from iron.ir.core import Block, Value
+
+Infer = Callable[["Sequence[Value]", tuple[Any, ...], "Sequence[Block]"], tuple[Type, ...]]
+
+
+class OpTypeError(Exception):
+    """Operand types that an op does not take; the front end adds the user's line."""
+
+
+class Trait(Flag):
+    """What passes and backends may assume of an op."""
+
+    NONE = 0
+    PURE = auto()
+    COMMUTATIVE = auto()
+    ELEMENTWISE = auto()
+    COLLECTIVE = auto()
+    READS = auto()
+    WRITES = auto()
+    REGION = auto()
+    TERMINATOR = auto()
+    EXPANDED = auto()  # replaced by its body in IR before any backend, the interpreter included
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpDef:
+    """One row of the table.
+
+    `operands` names the operands; a last name ending in `*` takes any number. `attrs` names the
+    positional attributes. `ref` is the meaning on numpy, given operands then attributes. `truth`
+    is the mathematical function in float64 of an expanded op, and `ulp` its stated bound. `unit`
+    maps kinds to the right identity that holds for every bit pattern.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    attrs: tuple[str, ...]
+    infer: Infer
+    traits: Trait
+    doc: str
+    sig: str = ""
+    kinds: str = ""
+    ref: Callable[..., Any] | None = None
+    truth: Callable[..., Any] | None = None
+    ulp: float = 0.0
+    unit: dict[str, float] = field(default_factory=dict[str, float])
+    c: str | dict[str, str] = ""
+    regions: int = 0
+
+    def has(self, trait: Trait) -> bool:
+        """True when the row carries every flag of `trait`."""
+        return trait in self.traits
+
+    def __repr__(self) -> str:
+        return f"OpDef({self.name})"
+
+
+TABLE: dict[str, OpDef] = {}
+
+
+def defop(
+    name: str,
+    operands: str = "",
+    *,
+    doc: str,
+    sig: str = "",
+    kinds: str = "",
+    attrs: str = "",
+    infer: Infer | None = None,
+    traits: Trait = Trait.NONE,
+    ref: Callable[..., Any] | None = None,
+    truth: Callable[..., Any] | None = None,
+    ulp: float = 0.0,
+    unit: dict[str, float] | None = None,
+    c: str | dict[str, str] = "",
+    regions: int = 0,
+) -> OpDef:
+    """Adds a row and returns it; elementwise rows give `sig` and `kinds` instead of `infer`."""
+    if name in TABLE:
+        raise ValueError(f"op {name} is defined twice")
+    if infer is None:
+        infer = _infer_from(sig, kinds)
+    row = OpDef(
+        name,
+        tuple(operands.split()),
+        tuple(attrs.split()),
+        infer,
+        traits,
+        doc,
+        sig,
+        kinds,
+        ref,
+        truth,
+        ulp,
+        unit or {},
+        c,
+        regions,
+    )
+    TABLE[name] = row
+    return row
+
+
+def _infer_from(sig: str, kinds: str) -> Infer:
+    """Inference from `T b T->T`: T one dtype of `kinds`, b bool, x the dtype attribute."""
+    left, right = sig.split("->")
+    wanted, out = left.split(), right.strip()
+
+    def infer(
+        args: Sequence[Value], attrs: tuple[Any, ...], regions: Sequence[Block]
+    ) -> tuple[Type, ...]:
+        if len(args) != len(wanted):
+            raise OpTypeError(f"takes {len(wanted)} operands, got {len(args)}")
+        dtype = _operand_dtype(args, wanted, kinds)
+        result = {"T": dtype, "b": bool_, "x": attrs[0] if attrs else None}[out]
+        if not isinstance(result, DType):
+            raise OpTypeError("needs a dtype attribute")
+        return (like(args[0].type, result),)
+
+    return infer
+
+
+def _operand_dtype(args: Sequence[Value], wanted: list[str], kinds: str) -> DType | None:
+    dtype: DType | None = None
+    length = count(args[0].type)
+    for arg, want in zip(args, wanted, strict=True):
+        if isinstance(arg.type, Tensor):
+            raise OpTypeError("a tensor is not a value; index it")
+        if count(arg.type) != length:
+            raise OpTypeError(f"vector lengths differ: {[str(a.type) for a in args]}")
+        have = element(arg.type)
+        if want == "b":
+            if have is not bool_:
+                raise OpTypeError(f"needs bool, got {have}")
+        elif dtype is None:
+            dtype = have
+        elif dtype is not have:
+            raise OpTypeError(f"operands differ: {dtype} and {have}")
+    if dtype is not None and dtype.kind not in kinds:
+        hint = "; widen with .to(f32)" if dtype.kind == "s" else ""
+        raise OpTypeError(f"no such operation on {dtype}{hint}")
+    return dtype
+
+
+def elementwise() -> list[OpDef]:
+    """The rows typed by a signature, in table order."""
+    return [row for row in TABLE.values() if row.sig]
