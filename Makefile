@@ -1,0 +1,57 @@
+# One entry for everything. `make help` lists the targets; `make test` is what CI calls.
+#
+# PYTHON=path uses that interpreter as it is and sets nothing up.
+
+VENV := .venv
+ifdef PYTHON
+READY :=
+else
+PYTHON := $(VENV)/bin/python
+READY := $(VENV)/.ready
+endif
+
+# One BLAS thread each: the suite runs one process per core.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+JOBS ?= 2
+PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist loadgroup
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test full golden device docs clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## create .venv and install Iron with its development tools
+
+$(VENV)/.ready: pyproject.toml
+	@python3 tools/check_python.py
+	python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m pyright
+	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py
+
+test: $(READY)  ## the whole suite; fails over budget, names what it did not run
+	$(PYTEST)
+
+full: $(READY)  ## the suite and the slow tests
+	$(PYTEST) --full
+
+golden: $(READY)  ## rewrite the committed text that golden tests compare with
+	$(PYTHON) -m pytest -m golden --snapshot-update
+	git --no-pager diff --stat
+
+device: $(READY)  ## the tests that need a device, on the devices of this machine
+	$(PYTHON) -m pytest -p tools.roads -m device --devices
+
+docs: $(READY)  ## run every example of the README and of docs/
+	$(PYTHON) -m pytest tests/docs
+
+clean:  ## remove what the tools and the build leave behind; keeps .venv
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis iron-crash
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
