@@ -33,7 +33,7 @@ $(VENV)/.ready: pyproject.toml
 check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
-	$(PYTHON) -m pyright
+	$(PYTHON) -m pyright --pythonpath $(PYTHON)
 	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py
 
 test: $(READY)  ## the whole suite; fails over budget, names what it did not run

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from iron.errors import Loc
-from iron.ir import ops as _rows  # noqa: F401  fills the table
+from iron.ir import ops as _rows  # noqa: F401  # pyright: ignore[reportUnusedImport]  fills the table
 from iron.ir import scalar
 from iron.ir.core import Block, Op, Value
 from iron.ir.fold import fold
@@ -30,14 +30,14 @@ class Builder:
         self._memos: list[dict[Any, tuple[Value, ...]]] = []
 
     @contextmanager
-    def block(self, params: Sequence[Value] = ()) -> Iterator[Block]:
+    def block(self, params: Sequence[Value] = ()) -> Generator[Block]:
         """A new block that receives what is emitted inside the `with`."""
         new = Block(tuple(params))
         with self.into(new, {}):
             yield new
 
     @contextmanager
-    def into(self, block: Block, memo: dict[Any, tuple[Value, ...]]) -> Iterator[None]:
+    def into(self, block: Block, memo: dict[Any, tuple[Value, ...]]) -> Generator[None]:
         """Continues an existing block with its own memo of numbered values."""
         self._blocks.append(block)
         self._memos.append(memo)

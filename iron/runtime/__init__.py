@@ -1,0 +1,1 @@
+"""Runs compiled kernels: arrays in, launches, caching, devices."""
