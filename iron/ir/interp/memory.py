@@ -1,0 +1,292 @@
+"""Memory of the interpreter: tensors, group arrays and tables, with checks at every access.
+
+Indices are checked against the extents of each axis. Elements of `out` and `shared` memory must
+be written before they are read. Accesses enter the log of `races` wherever a kernel writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iron.dtypes import bool_
+from iron.ir.core import Block, Kernel, Op, Value
+from iron.ir.interp.machine import Array, Machine, Mask, place
+from iron.ir.interp.races import LANE_BITS, LANE_MASK, Access, Clash, Log
+from iron.ir.types import Tensor, count
+
+BARRIER_HELP = "put a barrier() between the two accesses, or give each thread its own elements"
+GROUPS_HELP = "groups are never ordered: let one group own the element, or split the kernel"
+
+
+@dataclass(slots=True)
+class Buffer:
+    """One tensor: `data` is flat where memory order allows, else shaped `shape`.
+
+    `per_group` is the number of elements a group owns of `shared` memory, else 0. `written` marks
+    initialised elements; None means all are. `log` is None where nothing can race.
+    """
+
+    name: str
+    space: str
+    shape: tuple[int, ...]
+    data: np.ndarray[Any, Any]
+    per_group: int = 0
+    written: np.ndarray[Any, Any] | None = None
+    log: Log | None = None
+
+    def read(self, at: Array) -> Array:
+        """The elements at flat positions."""
+        if self.data.ndim == 1:
+            return self.data[at]
+        return self.data[np.unravel_index(at, self.shape)]
+
+    def write(self, at: Array, values: Array) -> None:
+        """Stores at flat positions."""
+        if self.data.ndim == 1:
+            self.data[at] = values
+        else:
+            self.data[np.unravel_index(at, self.shape)] = values
+
+    def element(self, at: int) -> str:
+        """The indices of a flat position, as text."""
+        inside = at % self.per_group if self.per_group else at
+        return "[" + ", ".join(str(int(i)) for i in np.unravel_index(inside, self.shape)) + "]"
+
+
+def parameter(
+    kernel: Kernel, name: str, value: Value, arrays: Mapping[str, Any], checks: bool
+) -> Buffer:
+    """The buffer of a tensor parameter, whose array is used in place, whatever its strides."""
+    assert isinstance(value.type, Tensor)
+    array = arrays[name]
+    data = array.reshape(-1) if array.flags.c_contiguous else array
+    buffer = Buffer(name, value.type.space, array.shape, data)
+    touched = _writers(kernel.body, value)
+    if checks and value.type.space == "out":
+        buffer.written = np.zeros(array.size, bool)
+    if checks and touched:
+        atomics = any(op.name == "atomic" for op in touched)
+        buffer.log = Log(array.size, kernel.threads, across=True, atomics=atomics)
+    return buffer
+
+
+def _writers(body: Block, value: Value) -> list[Op]:
+    return [op for op in body.walk() if op.name in ("store", "atomic") and op.args[0] is value]
+
+
+def unwritten(m: Machine, partial: frozenset[str]) -> None:
+    """Raises E0402 for an `out` tensor with elements that no thread wrote."""
+    for value, buffer in m.buffers.items():
+        if buffer.space != "out" or buffer.written is None or buffer.name in partial:
+            continue
+        missing = np.flatnonzero(~buffer.written)
+        if missing.size:
+            stores = _writers(m.kernel.body, value)
+            raise m.fault(
+                "E0402",
+                f"`{buffer.name}`: {missing.size} of {buffer.written.size} elements are never "
+                f"written, the first is {buffer.element(int(missing[0]))}",
+                stores[-1] if stores else None,
+                help="write every element, or declare the output partial",
+            )
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def _addresses(m: Machine, op: Op, indices: Sequence[Value], length: int, mask: Mask) -> Array:
+    """Flat positions, () or one a lane; inactive lanes point at 0. Raises E0404."""
+    buffer = m.buffers[op.args[0]]
+    at: Array = np.int64(0)
+    for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
+        i = np.asarray(m.env[index]).astype(np.int64)
+        room = size - (max(length, 1) - 1 if axis == len(indices) - 1 else 0)
+        bad = (i < 0) | (i >= room)
+        if bad.any():
+            _in_bounds(m, op, bad, mask, axis, index, length)
+        at = at * size + i
+    if buffer.per_group:
+        at = at + np.arange(m.groups).repeat(m.kernel.threads) * buffer.per_group
+    return at if mask is None or np.ndim(at) == 0 else np.where(mask, at, 0)
+
+
+def _in_bounds(
+    m: Machine, op: Op, bad: Array, mask: Mask, axis: int, index: Value, length: int
+) -> None:
+    active = bad if mask is None else bad & mask
+    if not active.any():
+        return
+    buffer = m.buffers[op.args[0]]
+    lane = int(np.argmax(m.over_lanes(active, bool_)))
+    value = int(m.over_lanes(m.env[index], index.type)[lane])
+    span = f"{value}..{value + length - 1}" if length > 1 else str(value)
+    size = buffer.shape[axis]
+    raise m.fault(
+        "E0404",
+        f"index {span} is outside axis {axis} of `{buffer.name}`, which has {size} elements",
+        op,
+        [f"in {_who(m, lane)}"],
+    )
+
+
+def _who(m: Machine, lane: int) -> str:
+    return f"thread {lane % m.kernel.threads} of {_group_name(m, lane // m.kernel.threads)}"
+
+
+def _group_name(m: Machine, in_chunk: int) -> str:
+    return _group(m, m.first_group + in_chunk)
+
+
+def _group(m: Machine, number: int) -> str:
+    axes: list[int] = []
+    for extent in m.grid:
+        axes.append(number % extent)
+        number //= extent
+    return f"group {axes[0]}" if len(axes) == 1 else f"group {tuple(axes)}"
+
+
+def _elements(at: Array, length: int) -> Array:
+    return at[..., None] + np.arange(length) if length else at
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def _initialised(m: Machine, op: Op, buffer: Buffer, at: Array, mask: Mask, length: int) -> None:
+    if buffer.written is None:
+        return
+    bad = ~buffer.written[at]
+    if length:
+        bad = bad.any(-1)
+    bad = m.over_lanes(bad if mask is None else bad & mask, bool_)
+    if bad.any():
+        lane = int(np.argmax(bad))
+        touched = np.broadcast_to(at, (m.lanes, length) if length else (m.lanes,))[lane]
+        hole = int(np.atleast_1d(touched)[np.argmin(np.atleast_1d(buffer.written[touched]))])
+        raise m.fault(
+            "E0402",
+            f"`{buffer.name}{buffer.element(hole)}` is read before any thread wrote it",
+            op,
+            [f"in {_who(m, lane)}"],
+        )
+
+
+def _enter(m: Machine, op: Op, kind: str, at: Array, mask: Mask, length: int) -> None:
+    """Enters the access in the log; raises E0410."""
+    buffer = m.buffers[op.args[0]]
+    if buffer.log is None:
+        return
+    m.serial += 1
+    m.events[m.serial] = op
+    at = np.broadcast_to(at, (m.lanes, length) if length else (m.lanes,))
+    lanes, since = m.lane_numbers(), m.since
+    if mask is not None:
+        at, lanes, since = at[mask], lanes[mask], since[mask]
+    if length:
+        at, lanes, since = at.reshape(-1), lanes.repeat(length), since.repeat(length)
+    new = Access(kind, op, at, lanes, since, lanes | (m.serial << LANE_BITS))
+    clash = buffer.log.take(new)
+    if clash is not None:
+        _race(m, new, clash)
+
+
+def _race(m: Machine, new: Access, clash: Clash) -> None:
+    threads = m.kernel.threads
+    buffer = m.buffers[new.op.args[0]]
+    mine, theirs = int(new.lanes[clash.position]), clash.code & LANE_MASK
+    other = m.events[clash.code >> LANE_BITS]
+    same = mine // threads == theirs // threads
+    me, they = (f"thread {x % threads} of {_group(m, x // threads)}" for x in (mine, theirs))
+    what = f"`{buffer.name}{buffer.element(int(new.at[clash.position]))}`"
+    raise m.fault(
+        "E0410",
+        f"race on {what}: {me} {new.kind} it, {they} {clash.kind} it, and nothing orders the two",
+        new.op,
+        [f"{they} {clash.kind} it on line {place(other.loc)}"],
+        BARRIER_HELP if same else GROUPS_HELP,
+    )
+
+
+# --- ops ------------------------------------------------------------------------------------------
+
+
+def _load(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
+    buffer, length = m.buffers[op.args[0]], op.attr("count")
+    at = _elements(_addresses(m, op, op.args[1:], length, mask), length)
+    if buffer.log is not None or buffer.written is not None:
+        _initialised(m, op, buffer, at, mask, length)
+        _enter(m, op, "reads", at, mask, length)
+    return (buffer.read(at),)
+
+
+def _store(m: Machine, op: Op, mask: Mask) -> tuple[()]:
+    buffer, value = m.buffers[op.args[0]], op.args[-1]
+    length = count(value.type)
+    at = _elements(_addresses(m, op, op.args[1:-1], length, mask), length)
+    _enter(m, op, "writes", at, mask, length)
+    at = np.broadcast_to(at, (m.lanes, length) if length else (m.lanes,))
+    values = m.spread(value)
+    if mask is not None:
+        at, values = at[mask], values[mask]
+    buffer.write(at, values)
+    if buffer.written is not None:
+        buffer.written[at] = True
+    return ()
+
+
+def _atomic(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
+    """Threads take their turns in order of thread number."""
+    buffer, value = m.buffers[op.args[0]], op.args[-1]
+    at = np.broadcast_to(_addresses(m, op, op.args[1:-1], 0, mask), (m.lanes,))
+    _initialised(m, op, buffer, at, mask, 0)
+    _enter(m, op, "updates", at, mask, 0)
+    active = np.arange(m.lanes) if mask is None else np.flatnonzero(mask)
+    combine = _COMBINE[op.attr("kind")]
+    old = np.zeros(m.lanes, buffer.data.dtype)
+    values = m.spread(value)
+    for lane in active:
+        old[lane] = buffer.read(at[lane])
+        buffer.write(at[lane], combine(old[lane], values[lane]))
+    return (old,)
+
+
+def _shared(m: Machine, op: Op, mask: Mask) -> tuple[None]:
+    t, (result,) = op.attr("type"), op.results
+    size = math.prod(t.shape)
+    total = size * m.groups
+    buffer = Buffer(result.name or "shared", t.space, t.shape, np.zeros(total, t.elem.np), size)
+    if m.checks:
+        atomics = any(o.name == "atomic" for o in _writers(m.kernel.body, result))
+        buffer.written = np.zeros(total, bool)
+        buffer.log = Log(total, m.kernel.threads, across=False, atomics=atomics)
+    m.buffers[result] = buffer
+    return (None,)
+
+
+def _table(m: Machine, op: Op, mask: Mask) -> tuple[None]:
+    t, (result,) = op.attr("type"), op.results
+    data = np.frombuffer(op.attr("data"), t.elem.np)
+    m.buffers[result] = Buffer(result.name or "table", t.space, t.shape, data)
+    return (None,)
+
+
+_COMBINE = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+HANDLERS = {
+    "load": _load,
+    "store": _store,
+    "atomic": _atomic,
+    "shared": _shared,
+    "table": _table,
+}
