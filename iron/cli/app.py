@@ -1,0 +1,57 @@
+"""The commands put together, and the one place that turns errors into exit status."""
+
+from __future__ import annotations
+
+import traceback
+
+import typer
+
+from iron.cli import clean, config
+from iron.cli.output import console
+from iron.errors import KernelError, Loc, error
+
+app = typer.Typer(
+    name="iron",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Checks, inspects and sets up kernels written in Iron.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("config")(config.config)
+app.command("clean")(clean.clean)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit status: 0, 1 when something failed, 2 for bad usage, 130 when interrupted."""
+    try:
+        app(arguments, prog_name="iron")
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
+    except KernelError as wrong:
+        _complain(wrong)
+        return 2 if wrong.id == "E0803" else 1
+    except KeyboardInterrupt:
+        console(stderr=True).print("interrupted")
+        return 130
+    except Exception as fault:
+        _complain(_internal(fault))
+        return 1
+    return 0
+
+
+def _complain(wrong: KernelError) -> None:
+    console(stderr=True).print(str(wrong), markup=False)
+
+
+def _internal(fault: Exception) -> KernelError:
+    frames = traceback.extract_tb(fault.__traceback__)
+    at = frames[-1]
+    return error(
+        "E0901",
+        f"internal error: {type(fault).__name__}: {fault}",
+        Loc(at.filename, at.lineno or 0),
+        notes=tuple(f"in {f.name}, {f.filename}:{f.lineno}" for f in reversed(frames[-4:])),
+        help="this is a fault of Iron; please report it with the lines above",
+    )

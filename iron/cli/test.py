@@ -1,0 +1,160 @@
+"""`iron test`: each kernel's cases against its oracle, on every chosen backend, in workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from iron.cli.configuration import Configuration, load
+from iron.cli.output import JsonFlag, console, print_json
+from iron.errors import error
+from iron.worker.campaign import Campaign, Row
+from iron.worker.supervise import Limits, Lost
+
+FAULTS_SHOWN = 3
+
+
+def run(
+    filter: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--filter", help="Part of `kernel[dtype,variant]`, or a pattern."),
+    ] = None,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option("-b", "--backend", help="`interp`, `cpu` or `all`; may be given twice."),
+    ] = None,
+    dtypes: Annotated[
+        str | None, typer.Option("--dtypes", help="Only these dtypes: `f32,f16`.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", help="Worker processes side by side.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", help="Seconds one case may take.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Memory a worker may hold: `4GiB`.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the random inputs.")] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("-x", "--fail-fast", help="Stop at the first red row.")
+    ] = False,
+    json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Runs each kernel's cases against its oracle: every dtype, variant and shape.
+
+    Kernels run in worker processes. One that crashes, hangs or eats memory is a red row.
+
+    Example: `iron test -f softmax -b cpu --dtypes f32`
+    """
+    names = tuple(backend) if backend else None
+    resolved = load(
+        {
+            "backends": None if names == ("all",) else names,
+            "jobs": jobs,
+            "timeout": timeout,
+            "memory": memory,
+            "seed": seed,
+        }
+    )
+    campaign = _campaign(resolved, tuple(filter or ()), dtypes, fail_fast)
+    started = time.monotonic()
+    rows = _collect(campaign, quiet=json)
+    if json:
+        print_json(_document(rows, time.monotonic() - started))
+    else:
+        _report(rows, time.monotonic() - started)
+    if not rows:
+        raise typer.Exit(2)
+    if any(row.faults for row in rows):
+        raise typer.Exit(1)
+
+
+def worker_command(resolved: Configuration, backend: str) -> tuple[str, ...]:
+    """How a worker for `backend` is started; it finds the project's packages first."""
+    found = (sys.executable, "-m", "iron.worker", backend, str(resolved["memory"]))
+    root = resolved.project
+    return found if root is None else (*found, str(root), str(root / "src"))
+
+
+def _campaign(
+    resolved: Configuration, filters: tuple[str, ...], dtypes: str | None, fail_fast: bool
+) -> Campaign:
+    os.environ["IRON_CACHE_DIR"] = str(resolved["cache_dir"])
+    return Campaign(
+        packages=resolved["kernels"],
+        backends=resolved["backends"],
+        command=lambda backend: worker_command(resolved, backend),
+        filters=filters,
+        dtypes=tuple(d.strip() for d in dtypes.split(",")) if dtypes else (),
+        seed=resolved["seed"],
+        jobs=resolved["jobs"],
+        fail_fast=fail_fast,
+        limits=Limits(resolved["timeout"], resolved["memory"]),
+    )
+
+
+def _collect(campaign: Campaign, quiet: bool) -> list[Row]:
+    out = console()
+    rows: list[Row] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=out, transient=True, disable=quiet or not out.is_terminal
+    ) as bar:
+        task = bar.add_task("kernels", total=None)
+        try:
+            for row in campaign.run():
+                rows.append(row)
+                bar.update(task, advance=1, description=row.name)
+                if not quiet:
+                    _print(out, row)
+        except Lost as lost:
+            raise error("E0803", "the kernels cannot be listed", notes=(lost.text,)) from None
+    return rows
+
+
+def _print(out: Any, row: Row) -> None:
+    verdict = "ok" if not row.faults else f"{len(row.faults)} FAILED"
+    style = "green" if not row.faults else "bold red"
+    line = f"{row.backend:7} {row.name:44} {row.cases:5} cases {row.seconds:7.2f} s  "
+    out.print(line, end="", markup=False)
+    out.print(verdict, style=style)
+    for fault in row.faults[:FAULTS_SHOWN]:
+        out.print(f"    {fault.kind}: {fault.case}", style="red", markup=False)
+        for text in fault.text.splitlines():
+            out.print(f"        {text}", markup=False)
+    if len(row.faults) > FAULTS_SHOWN:
+        out.print(f"    and {len(row.faults) - FAULTS_SHOWN} more")
+
+
+def _report(rows: list[Row], seconds: float) -> None:
+    out = console()
+    if not rows:
+        out.print("no kernel matches; `iron inspect` lists the kernels")
+        return
+    red = sum(bool(row.faults) for row in rows)
+    cases = sum(row.cases for row in rows)
+    text = f"{len({row.kernel for row in rows})} kernels, {len(rows)} rows, {cases} cases"
+    failed = f", {red} rows FAILED" if red else ""
+    out.print(f"{text}{failed} in {seconds:.1f} s", style="bold red" if red else "green")
+
+
+def _document(rows: list[Row], seconds: float) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "rows": [{**asdict(row), "name": row.name, "ok": not row.faults} for row in rows],
+        "cases": sum(row.cases for row in rows),
+        "failed": sum(bool(row.faults) for row in rows),
+        "seconds": seconds,
+    }

@@ -1,0 +1,182 @@
+"""Runs every case of every kernel on every backend through workers, and turns losses into rows.
+
+A module on a backend is one job; jobs run side by side, each on a worker of its own. What a
+kernel does to its worker is written in that kernel's row and stops nothing else.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from iron.worker.protocol import Message
+from iron.worker.supervise import Limits, Lost, Worker
+
+LOSSES_ALLOWED = 2  # a kernel that loses its worker more often than this is not run further
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A case that is not right: `kind` is `wrong`, `error`, `crash`, `hang` or `memory`."""
+
+    case: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kernel, in one dtype and variant, on one backend; right when it has no faults."""
+
+    backend: str
+    kernel: str
+    label: str
+    cases: int
+    seconds: float
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Kernel and label as the user filters them."""
+        return named(self.kernel, self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """What to run and how; `command(backend)` starts a worker for it."""
+
+    packages: tuple[str, ...]
+    backends: tuple[str, ...]
+    command: Callable[[str], tuple[str, ...]]
+    filters: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    seed: int = 0
+    jobs: int = 1
+    fail_fast: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    def run(self) -> Iterator[Row]:
+        """The rows, in the order in which they are done; raises `Lost` or the child's error
+        when the packages themselves cannot be walked."""
+        todo = self._jobs()
+        rows: queue.Queue[Row | BaseException | None] = queue.Queue()
+        stop = threading.Event()
+        threads = [
+            threading.Thread(target=self._drain, args=(todo, rows, stop))
+            for _ in range(min(self.jobs, todo.qsize()))
+        ]
+        for thread in threads:
+            thread.start()
+        running = len(threads)
+        try:
+            while running:
+                row = rows.get()
+                if row is None:
+                    running -= 1
+                elif isinstance(row, BaseException):
+                    raise row
+                else:
+                    if row.faults and self.fail_fast:
+                        stop.set()
+                    yield row
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+    def chosen(self, name: str) -> bool:
+        """Whether the filters keep a kernel: part of its name, or a pattern with `*` and `?`."""
+        # Brackets belong to names here, not to patterns.
+        patterns = [f.replace("[", "[[]") for f in self.filters]
+        return not self.filters or any(
+            f in name or fnmatchcase(name, p) for f, p in zip(self.filters, patterns, strict=True)
+        )
+
+    def _jobs(self) -> queue.SimpleQueue[tuple[str, str]]:
+        found: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        with Worker(self.command(self.backends[0]), self.limits) as worker:
+            answers = worker.ask({"do": "modules", "packages": self.packages})
+        if answers and answers[-1]["type"] == "error":
+            raise Lost("error", answers[-1]["text"])
+        for backend in self.backends:
+            for answer in answers:
+                found.put((backend, answer["name"]))
+        return found
+
+    def _drain(
+        self,
+        todo: queue.SimpleQueue[tuple[str, str]],
+        rows: queue.Queue[Row | BaseException | None],
+        stop: threading.Event,
+    ) -> None:
+        workers: dict[str, Worker] = {}
+        try:
+            while not stop.is_set():
+                backend, module = todo.get_nowait()
+                if backend not in workers:
+                    workers[backend] = Worker(self.command(backend), self.limits)
+                for row in self._module(workers[backend], backend, module, stop):
+                    rows.put(row)
+        except queue.Empty:
+            pass
+        except BaseException as fault:
+            rows.put(fault)
+        finally:
+            for worker in workers.values():
+                worker.close()
+            rows.put(None)
+
+    def _module(
+        self, worker: Worker, backend: str, module: str, stop: threading.Event
+    ) -> Iterator[Row]:
+        listed, fault = _ask(worker, {"do": "list", "module": module, "dtypes": self.dtypes})
+        if fault is not None:
+            yield Row(backend, module, "", 0, 0.0, (Fault("import", *fault),))
+        losses: dict[str, int] = {}
+        for group in listed:
+            if stop.is_set():
+                return
+            if self.chosen(named(group["kernel"], group["label"])):
+                yield self._group(worker, backend, module, group, losses)
+
+    def _group(
+        self, worker: Worker, backend: str, module: str, group: Message, losses: dict[str, int]
+    ) -> Row:
+        kernel = group["kernel"]
+        faults: list[Fault] = [Fault("suite", "error", t) for t in group.get("missing", ())]
+        seconds, ran = 0.0, 0
+        for index, case in group["cases"]:
+            if losses.get(kernel, 0) > LOSSES_ALLOWED:
+                left = len(group["cases"]) - ran
+                faults.append(Fault(case, "error", f"{left} cases not run after repeated losses"))
+                break
+            request = {"do": "run", "module": module, "kernel": kernel, "index": index}
+            answers, fault = _ask(worker, {**request, "seed": self.seed})
+            ran += 1
+            if fault is not None:
+                faults.append(Fault(case, *fault))
+                losses[kernel] = losses.get(kernel, 0) + (fault[0] != "error")
+            elif not answers[0]["ok"]:
+                faults.append(Fault(case, "wrong", answers[0]["text"]))
+            seconds += sum(a.get("seconds", 0.0) for a in answers)
+        return Row(backend, kernel, group["label"], ran, seconds, tuple(faults))
+
+
+def named(kernel: str, label: str) -> str:
+    """`rms_norm[f16,VEC=4]`, or the bare name."""
+    return f"{kernel}[{label}]" if label else kernel
+
+
+def _ask(worker: Worker, request: dict[str, Any]) -> tuple[list[Message], tuple[str, str] | None]:
+    """The answers, and the kind and text of what went wrong."""
+    try:
+        answers = worker.ask(request)
+    except Lost as lost:
+        return [], (lost.kind, lost.text)
+    if answers and answers[-1]["type"] == "error":
+        return answers[:-1], (answers[-1]["kind"], answers[-1]["text"])
+    return answers, None

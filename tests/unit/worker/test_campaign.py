@@ -1,0 +1,146 @@
+"""One bad kernel is one red row: the campaign goes on, and says what happened."""
+
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iron.worker.campaign import Campaign
+from iron.worker.supervise import Limits, Lost
+
+ROOT = Path(__file__).parents[3]
+
+CHILD = textwrap.dedent("""
+    import ctypes, os, sys, time
+    from iron.worker.serve import serve
+
+    GOOD = [[n, f"N={n}"] for n in range(3)]
+
+    def listing(module):
+        if module == "p.broken":
+            raise ImportError("no such thing")
+        if module == "p.dies":
+            os._exit(9)
+        if module == "p.good":
+            yield {"type": "kernel", "kernel": "copy", "label": "f32", "cases": GOOD}
+            yield {"type": "kernel", "kernel": "copy", "label": "f16", "cases": GOOD}
+        if module == "p.bad":
+            for name in ("crash", "hang", "eat", "wrong", "raise"):
+                yield {"type": "kernel", "kernel": name, "label": "", "cases": [[7, "N=7"]]}
+            yield {"type": "kernel", "kernel": "bare", "label": "", "cases": [],
+                   "missing": ["no oracle"]}
+        if module == "p.always":
+            cases = [[n, f"N={n}"] for n in range(50)]
+            yield {"type": "kernel", "kernel": "always", "label": "", "cases": cases}
+
+    def run(kernel, index):
+        if kernel in ("crash", "always"):
+            ctypes.string_at(0)
+        if kernel == "hang":
+            time.sleep(600)
+        if kernel == "eat":
+            hoard = [bytearray(16 << 20) for _ in range(1000)]
+        if kernel == "raise":
+            raise ValueError("bad inputs")
+        ok = kernel != "wrong"
+        yield {"type": "case", "ok": ok, "text": "" if ok else "y[3] is 4, not 5", "seconds": 0.5}
+
+    def handler(request):
+        do = request["do"]
+        if do == "modules":
+            if "nowhere" in request["packages"]:
+                raise ValueError("no package")
+            for name in request["packages"]:
+                yield {"type": "module", "name": name}
+        elif do == "list":
+            yield from listing(request["module"])
+        else:
+            yield from run(request["kernel"], request["index"])
+
+    serve(handler, memory=1 << 29)
+""")
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    script = tmp_path / "child.py"
+    script.write_text(f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{CHILD}")
+    return Campaign(
+        packages=("p.good", "p.bad", "p.broken", "p.dies"),
+        backends=("cpu",),
+        command=lambda backend: (sys.executable, str(script), backend),
+        limits=Limits(seconds=3.0),
+    )
+
+
+def test_every_kind_of_fault_is_one_row(campaign: Campaign):
+    rows = {row.name: row for row in campaign.run()}
+    kinds = {name: [f.kind for f in row.faults] for name, row in rows.items()}
+    assert kinds == {
+        "copy[f32]": [],
+        "copy[f16]": [],
+        "crash": ["crash"],
+        "hang": ["hang"],
+        "eat": ["memory"],
+        "wrong": ["wrong"],
+        "raise": ["error"],
+        "bare": ["error"],
+        "p.broken": ["error"],
+        "p.dies": ["crash"],
+    }
+    assert rows["copy[f32]"].cases == 3
+    assert rows["copy[f32]"].seconds == 1.5
+    texts = {name: row.faults[0].text for name, row in rows.items() if row.faults}
+    assert "SIGSEGV" in texts["crash"]
+    assert texts["wrong"] == "y[3] is 4, not 5"
+    assert "bad inputs" in texts["raise"]
+    assert "no oracle" in texts["bare"]
+    assert "no such thing" in texts["p.broken"]
+
+
+def test_two_jobs_and_two_backends_give_every_row(campaign: Campaign):
+    wide = replace(campaign, packages=("p.good",) * 3, backends=("interp", "cpu"), jobs=2)
+    rows = list(wide.run())
+    assert sorted((r.backend, r.label) for r in rows) == sorted(
+        [("interp", "f32"), ("interp", "f16"), ("cpu", "f32"), ("cpu", "f16")] * 3
+    )
+
+
+def test_a_kernel_that_always_crashes_is_given_up(campaign: Campaign):
+    (row,) = replace(campaign, packages=("p.always",)).run()
+    assert [f.kind for f in row.faults] == ["crash"] * 3 + ["error"]
+    assert row.faults[-1].text == "47 cases not run after repeated losses"
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept"),
+    [
+        (("copy",), ["copy[f32]", "copy[f16]"]),
+        (("copy[f16]",), ["copy[f16]"]),
+        (("c*[f32]",), ["copy[f32]"]),
+        (("f16", "wrong"), ["copy[f16]", "wrong"]),
+        (("nothing",), []),
+    ],
+)
+def test_filters(campaign: Campaign, filters: tuple[str, ...], kept: list[str]):
+    narrow = replace(campaign, packages=("p.good", "p.bad"), filters=filters)
+    assert [row.name for row in narrow.run()] == kept
+
+
+def test_fail_fast_stops_at_the_first_red_row(campaign: Campaign):
+    rows = list(replace(campaign, packages=("p.bad", "p.good"), fail_fast=True).run())
+    assert rows[0].name == "crash"
+    assert len(rows) < 8
+
+
+def test_packages_that_cannot_be_walked_are_one_error(campaign: Campaign):
+    with pytest.raises(Lost, match="no package"):
+        list(replace(campaign, packages=("nowhere",)).run())
+
+
+def test_the_rows_may_be_left_early(campaign: Campaign):
+    rows = replace(campaign, packages=("p.good",) * 5, jobs=2).run()
+    assert next(rows).kernel == "copy"
+    rows.close()
