@@ -45,6 +45,7 @@ LAZY = {
     ("lang", "ir"),
     ("lang", "runtime"),
     ("iron", "runtime"),
+    ("quant.format", "quant.codec"),
 }
 
 SPLIT = ("quant.format", "quant.codec")

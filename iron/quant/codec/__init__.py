@@ -1,0 +1,111 @@
+"""Decoding, written once: inlined into kernels, and run eagerly on numpy arrays as the oracle.
+
+A format's body gives the element of a code and the factors of a group; the functions here put
+them together in the one order `w = s * x (+ b)`, in f32, every product rounded. In a kernel `w` is
+the packed parameter; on the host it is `Planes`, and indices are broadcasting integer arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from iron.lang import f32, inline, unrolled
+from iron.quant.codec import blocks, dense, stream
+from iron.quant.format import Algebra, Format
+
+V = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """How one layout is read: `code(fmt, w, n, b, e)` and `factors(fmt, w, n, g)`."""
+
+    code: Callable[..., Any]
+    factors: Callable[..., Any]
+
+
+BODIES: Final = MappingProxyType(
+    {
+        "dense": Body(dense.code, dense.factors),
+        "stream": Body(stream.code, stream.factors),
+        "gguf_q4_0": Body(blocks.q4_0_code, blocks.scale_first),
+        "gguf_q4_1": Body(blocks.q4_1_code, blocks.scale_and_minimum),
+        "gguf_q8_0": Body(blocks.q8_0_code, blocks.scale_first),
+    }
+)
+
+
+@inline
+def at(fmt: Format, c: V) -> V:
+    """The first column of chunk c."""
+    return c * fmt.vec
+
+
+@inline
+def combine(fmt: Format, x: V, s: V, t: V) -> V:
+    """The weight from its element x and the factors (s, t) of its group."""
+    if fmt.algebra is Algebra.DENSE:
+        return x
+    if fmt.algebra is Algebra.SCALED:
+        return s * x
+    if fmt.algebra is Algebra.AFFINE:
+        return s * x + t
+    return s * (x - t)
+
+
+@inline
+def decode(fmt: Format, w: V, n: V, k: V) -> V:
+    """The weight (n, k) in f32."""
+    x = fmt.code(w, n, k // fmt.block, k % fmt.block)
+    s, t = fmt.factors(w, n, k // fmt.group if fmt.group else 0)
+    return combine(fmt, x, s, t)
+
+
+@inline
+def codes(fmt: Format, w: V, n: V, c: V) -> V:
+    """The `vec` elements of chunk c of row n before any factor, as a list."""
+    if fmt.block == fmt.vec:
+        return [fmt.code(w, n, c, e) for e in unrolled(fmt.vec)]
+    chunks = fmt.block // fmt.vec
+    return [fmt.code(w, n, c // chunks, c % chunks * fmt.vec + e) for e in unrolled(fmt.vec)]
+
+
+@inline
+def group(fmt: Format, c: V, part: int) -> V:
+    """The group that holds part `part` (of `fmt.share` elements) of chunk c."""
+    if not fmt.group:
+        return 0
+    if fmt.group < fmt.vec:
+        return c * (fmt.vec // fmt.group) + part
+    return c // (fmt.group // fmt.vec)
+
+
+@inline
+def dot(fmt: Format, w: V, n: V, c: V, xs: V) -> V:
+    """The sum over chunk c of row n of weight times `xs`, factors taken out of the sum."""
+    q = fmt.codes(w, n, c)
+    size = fmt.share
+    total = f32(0)
+    for part in unrolled(fmt.vec // size):
+        products, plain = f32(0), f32(0)
+        for e in unrolled(size):
+            products += q[part * size + e] * xs[part * size + e]
+            plain += xs[part * size + e]
+        s, t = fmt.factors(w, n, group(fmt, c, part))
+        total += joined(fmt, products, plain, s, t)
+    return total
+
+
+@inline
+def joined(fmt: Format, products: V, plain: V, s: V, t: V) -> V:
+    """The share of one group in a dot product: `products` is sum(x q), `plain` is sum(x)."""
+    if fmt.algebra is Algebra.DENSE:
+        return products
+    if fmt.algebra is Algebra.SCALED:
+        return s * products
+    if fmt.algebra is Algebra.AFFINE:
+        return s * products + t * plain
+    return s * (products - t * plain)

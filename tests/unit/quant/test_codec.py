@@ -1,0 +1,42 @@
+"""The codec's bodies agree with each other: one element, one chunk, a dot product, whole rows."""
+
+import numpy as np
+import pytest
+
+from iron.quant.format import FORMATS
+from iron.quant.repack import EDGES, to_planes
+from iron.quant.tensor import Planes
+from tests.unit.quant.sample import random_tensor
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_element_chunk_and_rows_agree(name: str):
+    fmt = FORMATS[name]
+    weight = random_tensor(fmt, 5, 4 * fmt.period, seed=1)
+    whole = weight.decode()
+    w = Planes(weight.planes)
+    n, k = np.arange(5)[:, None], np.arange(weight.cols)[None, :]
+    with np.errstate(all="ignore"):
+        single = np.broadcast_to(fmt.decode(w, n, k), whole.shape)
+    assert np.array_equal(single, whole, equal_nan=True)
+    c = weight.cols // fmt.vec - 1
+    for e in (0, 1, fmt.vec // 2, fmt.vec - 1):
+        one = np.zeros(fmt.vec, np.float32)
+        one[e] = 1
+        got = fmt.dot(w, 3, c, one)
+        assert got == whole[3, fmt.at(c) + e]
+        assert got.dtype == np.float32
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_planes_hold_the_same_weights(name: str):
+    weight = random_tensor(FORMATS[name], 7, 3 * FORMATS[name].period, seed=2)
+    repacked = to_planes(weight)
+    assert repacked.fmt.body == "stream"
+    assert np.array_equal(repacked.decode().view(np.uint32), weight.decode().view(np.uint32))
+    assert to_planes(repacked) is repacked
+
+
+def test_the_tail_of_a_row_is_decoded():
+    weight = random_tensor(FORMATS["f16"], 3, 37, seed=3)
+    assert np.array_equal(weight.decode(), weight.planes["values"].astype(np.float32))
