@@ -24,7 +24,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "tiles": ("passes",),
     "backends": ("passes",),
     "front": ("lang", "ir", "quant.format"),
-    "compiler": ("front", "tiles", "backends"),
+    "compiler": ("front", "tiles", "backends", "iron"),
     "emit": ("compiler",),
     "quant": ("quant.format", "quant.codec"),
     "runtime": ("compiler", "quant"),

@@ -1,0 +1,1 @@
+"""Writes what another program needs to launch a kernel; compiles nothing itself."""
