@@ -94,11 +94,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter: `role` is `tensor`, `scalar` or `dim`."""
+    """A kernel parameter: `role` is `tensor`, `scalar` or `dim`.
+
+    A `partial` output is of capacity size: elements it leaves unwritten are no fault.
+    """
 
     name: str
     role: str
     type: Type
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

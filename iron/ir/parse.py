@@ -299,7 +299,7 @@ class _Parser:
             if role == "require":
                 requires.append(Require(self.string(), self.loc()))
             elif role in ("tensor", "scalar", "dim"):
-                params.append(Param(self.string(), role, self.type()))
+                params.append(Param(self.string(), role, self.type(), self.take("partial")))
             else:
                 raise _fail(f"unexpected {role}", self.line)
             self.lines()

@@ -63,7 +63,10 @@ def _print(k: Kernel, *, locs: bool, names: bool) -> str:
         f"kernel {json.dumps(k.name)} rank {k.rank} threads {k.threads} simd {k.simd} "
         f"index {k.index}{each}"
     ]
-    lines += [f"{p.role} {json.dumps(p.name)} {p.type}" for p in k.params]
+    lines += [
+        f"{p.role} {json.dumps(p.name)} {p.type}{' partial' if p.partial else ''}"
+        for p in k.params
+    ]
     for rule in k.requires:
         place = f" @ {_loc(rule.loc)}" if locs and rule.loc is not None else ""
         lines.append(f"require {json.dumps(rule.message)}{place}")
