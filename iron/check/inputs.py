@@ -49,3 +49,9 @@ class Inputs:
     def choice(self, values: Any, *shape: int) -> Array:
         """Elements of `values`."""
         return self.generator.choice(np.asarray(values), shape)
+
+    def packed(self, fmt: Any, n: int, k: int) -> Any:
+        """A normal weight [n, k] encoded in the format `fmt` (a Format or its name)."""
+        from iron.quant.encode import quantize
+
+        return quantize(self.normal(n, k), fmt)
