@@ -57,7 +57,7 @@ def _identity(row: OpDef, args: Sequence[Value]) -> Value | None:
     kind = element(args[0].type).kind
     if kind not in row.unit:
         return None
-    unit = element(args[0].type).np.type(row.unit[kind])
+    unit = scalar.cast(row.unit[kind], element(args[0].type))
     if _is(args[1], unit):
         return args[0]
     if row.has(Trait.COMMUTATIVE) and _is(args[0], unit):

@@ -6,6 +6,7 @@ Copy propagation, folding and value numbering happen in the builder, so any rule
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value, const_of, is_const
@@ -27,18 +28,7 @@ def replace_blocks(
     kernel: Kernel, *, host: Block | None = None, body: Block | None = None
 ) -> Kernel:
     """`kernel` with other blocks."""
-    return Kernel(
-        kernel.name,
-        kernel.params,
-        body if body is not None else kernel.body,
-        host if host is not None else kernel.host,
-        kernel.rank,
-        kernel.threads,
-        kernel.simd,
-        kernel.requires,
-        kernel.index,
-        kernel.each,
-    )
+    return replace(kernel, host=host or kernel.host, body=body or kernel.body)
 
 
 class Sweep:

@@ -64,8 +64,7 @@ def _print(k: Kernel, *, locs: bool, names: bool) -> str:
         f"index {k.index}{each}"
     ]
     lines += [
-        f"{p.role} {json.dumps(p.name)} {p.type}{' partial' if p.partial else ''}"
-        for p in k.params
+        f"{p.role} {json.dumps(p.name)} {p.type}{' partial' if p.partial else ''}" for p in k.params
     ]
     for rule in k.requires:
         place = f" @ {_loc(rule.loc)}" if locs and rule.loc is not None else ""

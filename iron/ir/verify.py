@@ -75,7 +75,9 @@ class _Walk:
     def host(self) -> None:
         k = self.kernel
         for op in k.host.ops[:-1]:
-            if op.name != "const" and not op.row.has(Trait.PURE | Trait.ELEMENTWISE):
+            if op.name not in ("const", "bitcast") and not op.row.has(
+                Trait.PURE | Trait.ELEMENTWISE
+            ):
                 raise self.error("only elementwise ops run on the host", op)
         self.block(k.host, closed=True)
         types = [v.type for v in k.host.yielded]

@@ -1,0 +1,45 @@
+"""Contracts a product and the sum it feeds into one fused multiply-add, unless either is exact.
+
+This is part of the language's meaning, so it runs once, first, for every backend and for the
+interpreter; every pass after it keeps each bit.
+"""
+
+from __future__ import annotations
+
+from iron.dtypes import f32
+from iron.ir.build import Builder
+from iron.ir.core import Kernel, Op, Value
+from iron.ir.rebuild import rebuild
+from iron.ir.types import element
+
+
+def fuse(kernel: Kernel) -> Kernel:
+    """`kernel` with a * b + c as fma(a, b, c); of two products the left one is contracted."""
+    return rebuild(kernel, {"add": _add, "sub": _sub})
+
+
+def _product(value: Value) -> tuple[Value, Value] | None:
+    op = value.op
+    if op is None or op.name != "mul" or op.exact or element(value.type) is not f32:
+        return None
+    return op.args[0], op.args[1]
+
+
+def _add(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    if op.exact:
+        return None
+    for product, other in (args, args[::-1]):
+        if (factors := _product(product)) is not None:
+            return (b.emit("fma", *factors, other),)
+    return None
+
+
+def _sub(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    if op.exact:
+        return None
+    left, right = args
+    if (factors := _product(left)) is not None:
+        return (b.emit("fma", *factors, b.emit("neg", right)),)
+    if (factors := _product(right)) is not None:
+        return (b.emit("fma", b.emit("neg", factors[0]), factors[1], left),)
+    return None
