@@ -196,7 +196,7 @@ def _difference(ratio: Array, got: Array, want: Array) -> Difference:
     worst = float(ratio.max())
     if not bad.any():
         return Difference(worst, 0)
-    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    first = tuple(int(i) for i in np.argwhere(bad)[0])[: got.ndim]
     return Difference(worst, int(bad.sum()), first, got[first], want[first])
 
 

@@ -1,0 +1,63 @@
+"""Product of a matrix with few vectors:  y[m, n] = sum_k w[n, k] * x[m, k] + bias[n].
+
+Source: the definition.
+"""
+
+import numpy as np
+
+from iron.lang import DOT, Const, In, Out, bf16, cdiv, dims, dot, dtypes, f16, f32, group_sum
+from iron.lang import groups, kernel, minimum, require, thread, unrolled
+
+M, N, K = dims("M N K")
+T = dtypes("T", f32, f16, bf16)
+
+
+@kernel(
+    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256]},
+)
+def gemv(
+    x: In[T, M, K],
+    w: In[T, N, K],
+    bias: In[T, N] | None,
+    y: Out[T, M, N],
+    *,
+    VEC: Const = 1,
+    TEAM: Const = 32,
+    THREADS: Const = 128,
+):
+    """One team of TEAM threads per row of w; M is compiled in, 1 to 8. Sums are f32."""
+    (group,) = groups(cdiv(N, THREADS // TEAM), threads=THREADS)
+    require(M <= 8, "gemv takes at most 8 vectors; use gemm for more")
+    require(K % VEC == 0, "the row length K must be a multiple of VEC")
+    n = group * (THREADS // TEAM) + thread // TEAM
+    row = minimum(n, N - 1)
+
+    acc = [f32(0) for _ in unrolled(M)]
+    for c in range(thread % TEAM, K // VEC, TEAM):
+        weights = w[row, c * VEC : c * VEC + VEC].to(f32)
+        for m in unrolled(M):
+            acc[m] = acc[m] + dot(weights, x[m, c * VEC : c * VEC + VEC].to(f32))
+    for m in unrolled(M):
+        total = group_sum(acc[m], width=TEAM)
+        if (thread % TEAM == 0) & (n < N):
+            if bias is not None:
+                total = total + bias[n].to(f32)
+            y[m, n] = total.to(T)
+
+
+@gemv.oracle
+def _(x, w, bias):
+    parts = x[:, None, :] * w[None]
+    extra = 0 if bias is None else bias
+    size = np.abs(parts).sum(-1) + np.abs(extra)
+    return {"y": parts.sum(-1) + extra}, {"y": (np.sqrt((parts**2).sum(-1)), size)}
+
+
+@gemv.case(M=[1, 3], N=[1, 33], K=[1, 65, 300], BIAS=[False, True], tol=DOT)
+def _(rng, M, N, K, BIAS):
+    bias = rng.normal(N) if BIAS else None
+    return {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": bias}
+
+
+gemv.bench(M=1, N=4096, K=4096, flops=lambda M, N, K: 2 * M * N * K, reference="torch:matmul")

@@ -1,0 +1,88 @@
+"""Product of a packed weight with few vectors:  y[m, n] = sum_k decode(W[n, k]) * x[m, k].
+
+Source: the definition; the formats and their decoding are those of `iron.quant.format`.
+"""
+
+import numpy as np
+
+from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32, formats
+from iron.lang import group_sum, groups, kernel, minimum, require, thread, unrolled
+from iron.quant.format import by_name
+
+M, N, K = dims("M N K")
+T = dtypes("T", f32, f16, bf16)
+FORMATS = [
+    "f32",
+    "f16",
+    "bf16",
+    "gguf_q4_0",
+    "gguf_q4_1",
+    "gguf_q8_0",
+    "mlx_int4_g64",
+    "mlx_int8_g64",
+]
+FMT = formats("FMT", *(by_name(name) for name in FORMATS))
+
+
+@kernel(
+    schedule={"cpu": {"TEAM": 1}},
+    tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256]},
+)
+def qmv(
+    x: In[T, M, K],
+    w: Packed[FMT, N, K],
+    bias: In[T, N] | None,
+    residual: In[T, M, N] | None,
+    y: Out[T, M, N],
+    *,
+    TEAM: Const = 32,
+    THREADS: Const = 128,
+):
+    """One team of TEAM threads per row of W; M is compiled in, 1 to 8. `residual` is added.
+
+    Thread t of a team takes the chunks t, t + TEAM, ... of `FMT.vec` weights; the codec owns the
+    order of the elements inside a chunk and takes scales out of its sum. Sums are f32.
+    """
+    (group,) = groups(cdiv(N, THREADS // TEAM), threads=THREADS)
+    require(M <= 8, "qmv takes at most 8 vectors; use qmm for more")
+    require(K % FMT.vec == 0, "the row length K must be a multiple of the format's chunk")
+    n = group * (THREADS // TEAM) + thread // TEAM
+    row = minimum(n, N - 1)
+
+    acc = [f32(0) for _ in unrolled(M)]
+    for c in range(thread % TEAM, K // FMT.vec, TEAM):
+        for m in unrolled(M):
+            xs = [x[m, FMT.at(c) + s + e].to(f32) for s, size in FMT.runs for e in unrolled(size)]
+            acc[m] = acc[m] + w.dot(row, c, xs)
+    for m in unrolled(M):
+        total = group_sum(acc[m], width=TEAM)
+        if (thread % TEAM == 0) & (n < N):
+            if bias is not None:
+                total = total + bias[n].to(f32)
+            if residual is not None:
+                total = total + residual[m, n].to(f32)
+            y[m, n] = total.to(T)
+
+
+@qmv.oracle
+def _(x, w, bias, residual):
+    x, w = x, w.decode().astype(np.float64)
+    parts = x[:, None, :] * w[None]
+    extra = 0 if bias is None else bias
+    extra = extra + (0 if residual is None else residual)
+    size = np.abs(parts).sum(-1) + np.abs(extra)
+    return {"y": parts.sum(-1) + extra}, {"y": (np.sqrt((parts**2).sum(-1)), size)}
+
+
+@qmv.case(M=[1, 3], N=[33], K=[320], tol=DOT)
+def _(rng, M, N, K, FMT):
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
+
+
+@qmv.case(M=[5], N=[1, 33], K=[64], T=[f32], tol=DOT)
+def _(rng, M, N, K, FMT):
+    bias, residual = rng.normal(N), rng.normal(M, N)
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
+
+
+qmv.bench(M=1, N=4096, K=4096, FMT=by_name("gguf_q4_0"), flops=lambda M, N, K: 2 * M * N * K)

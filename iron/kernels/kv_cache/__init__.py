@@ -1,0 +1,1 @@
+"""Writing and reading key and value caches."""

@@ -1,0 +1,79 @@
+"""Layer normalisation of each row:  y[r, i] = (x[r, i] - mu) / sqrt(var + eps) * w[i] + b[i].
+
+mu and var are the mean and the biased variance of the row.
+
+Source: Ba, Kiros and Hinton, "Layer Normalization", 2016 (arXiv:1607.06450), eq. 4. The mean is
+taken twice, the second time of the residuals, as in Chan, Golub and LeVeque 1983 (corrected
+two-pass algorithm), so that rows whose mean is far above their spread keep their digits.
+"""
+
+import numpy as np
+
+from iron.lang import RED, Const, In, Out, Scalar, bf16, dims, dot, dtypes, f16, f32, group_sum
+from iron.lang import groups, kernel, require, rsqrt, strided
+
+R, N = dims("R N")
+T = dtypes("T", f32, f16, bf16)
+
+
+@kernel(
+    exact=True,
+    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    tune={"THREADS": [64, 128, 256, 512]},
+)
+def layer_norm(
+    x: In[T, R, N],
+    w: In[T, N] | None,
+    b: In[T, N] | None,
+    y: Out[T, R, N],
+    eps: Scalar[f32],
+    *,
+    VEC: Const = 1,
+    THREADS: Const = 256,
+):
+    """One group per row, read three times; all sums are f32.
+
+    The first mean is only a point near the row; the residual of the mean about it is subtracted
+    from each residual, never added to the first mean, which would round it away.
+    """
+    (row,) = groups(R, threads=THREADS)
+    require(N % VEC == 0, "the row length N must be a multiple of VEC")
+    total = f32(0)
+    for i in strided(N, VEC):
+        total += x[row, i : i + VEC].to(f32).sum()
+    guess = group_sum(total) / N
+
+    sums, squares = f32(0), f32(0)
+    for i in strided(N, VEC):
+        d = x[row, i : i + VEC].to(f32) - guess
+        sums += d.sum()
+        squares += dot(d, d)
+    sums, squares = group_sum(sums, squares)
+    rest = sums / N
+    scale = rsqrt((squares - sums * rest) / N + eps)
+
+    for i in strided(N, VEC):
+        out = ((x[row, i : i + VEC].to(f32) - guess) - rest) * scale
+        if w is not None:
+            out = out * w[i : i + VEC].to(f32)
+        if b is not None:
+            out = out + b[i : i + VEC].to(f32)
+        y[row, i : i + VEC] = out.to(T)
+
+
+@layer_norm.oracle
+def _(x, w, b, eps):
+    scale = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    unit = (x - x.mean(-1, keepdims=True)) * scale
+    weight = 1.0 if w is None else w
+    y = unit * weight + (0 if b is None else b)
+    return {"y": y}, {"y": (1 + np.abs(unit)) * np.abs(weight) + np.abs(y)}
+
+
+@layer_norm.case(R=[1, 3], N=[4, 129, 1000], AFFINE=[0, 1, 2], tol=RED("N"))
+def _(rng, R, N, AFFINE):
+    w, b = rng.normal(N) if AFFINE else None, rng.normal(N) if AFFINE == 2 else None
+    return {"x": rng.normal(R, N) + 0.5, "w": w, "b": b, "eps": 1e-5}
+
+
+layer_norm.bench(R=1024, N=4096, flops=lambda R, N: 8 * R * N, reference="torch:layer_norm")

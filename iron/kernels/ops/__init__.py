@@ -1,0 +1,1 @@
+"""Elementwise, moving and reducing kernels."""

@@ -1,0 +1,153 @@
+"""Gated activations of a transformer's feed-forward layer:  y = ACT(g) * u.
+
+swiglu silu(g) u · geglu_erf, geglu_tanh gelu(g) u · reglu relu(g) u ·
+swiglu_limit silu(min(g, L)) clamp(u, -L, L) · swiglu_clip_after min(silu(g), L) clamp(u, -L, L) ·
+swiglu_oai h sigmoid(alpha h) (clamp(u, -L, L) + 1) with h = min(g, L).
+
+Source: Shazeer, "GLU Variants Improve Transformer", 2020 (arXiv:2002.05202); the limited forms are
+those of the DeepSeek-V4 and GPT-OSS model definitions.
+"""
+
+import math
+
+import numpy as np
+
+from iron.kernels.primitives import gelu_erf, gelu_tanh, relu, silu
+from iron.lang import ELT, Const, In, Out, Scalar, bf16, dims, dtypes, each, f16, f32, inf, inline
+from iron.lang import kernel, maximum, minimum, require, sigmoid, where
+
+R, N, N2 = dims("R N N2")
+T = dtypes("T", f32, f16, bf16)
+VARIANTS = [
+    "swiglu", "geglu_erf", "geglu_tanh", "reglu", "swiglu_limit", "swiglu_clip_after", "swiglu_oai",
+]  # fmt: skip
+
+
+@inline
+def gated(g, u, limit, alpha, VARIANT):
+    """The pair (g, u) through VARIANT, in f32."""
+    if VARIANT == "swiglu":
+        return silu(g) * u
+    if VARIANT == "geglu_erf":
+        return gelu_erf(g) * u
+    if VARIANT == "geglu_tanh":
+        return gelu_tanh(g) * u
+    if VARIANT == "reglu":
+        return relu(g) * u
+    return limited(g, u, where(limit > 0.0, limit, inf), alpha, VARIANT)
+
+
+@inline
+def limited(g, u, cap, alpha, VARIANT):
+    """The variants that clamp at `cap`."""
+    bounded = maximum(minimum(u, cap), -cap)
+    if VARIANT == "swiglu_limit":
+        return silu(minimum(g, cap)) * bounded
+    if VARIANT == "swiglu_clip_after":
+        return minimum(silu(g), cap) * bounded
+    h = minimum(g, cap)
+    return h * sigmoid(alpha * h) * (bounded + 1.0)
+
+
+@kernel(variants={"VARIANT": VARIANTS})
+def gated_activation(
+    g: In[T, R, N],
+    u: In[T, R, N],
+    gate_bias: In[T, N] | None,
+    up_bias: In[T, N] | None,
+    row_scale: In[f32, R] | None,
+    y: Out[T, R, N],
+    limit: Scalar[f32],
+    alpha: Scalar[f32],
+    *,
+    VARIANT: Const = "swiglu",
+):
+    """One thread per element. A limit L that is not positive, or infinite, clamps nothing.
+
+    `limit` and `alpha` matter to the limited variants only; biases are added before the clamps.
+    """
+    i, r = each(N, R)
+    gate, up = g[r, i].to(f32), u[r, i].to(f32)
+    if gate_bias is not None:
+        gate = gate + gate_bias[i].to(f32)
+    if up_bias is not None:
+        up = up + up_bias[i].to(f32)
+    out = gated(gate, up, limit, alpha, VARIANT)
+    if row_scale is not None:
+        out = out * row_scale[r]
+    y[r, i] = out.to(T)
+
+
+@kernel(variants={"LAYOUT": ["halves", "interleaved"], "VARIANT": VARIANTS})
+def gated_activation_packed(
+    x: In[T, R, N2],
+    y: Out[T, R, N2 // 2],
+    limit: Scalar[f32],
+    alpha: Scalar[f32],
+    *,
+    LAYOUT: Const = "halves",
+    VARIANT: Const = "swiglu",
+):
+    """`gated_activation` of one buffer: gates in the first half of a row, or at even places."""
+    i, r = each(N2 // 2, R)
+    require(N2 % 2 == 0, "a row holds as many gates as values")
+    at, to = (i, i + N2 // 2) if LAYOUT == "halves" else (2 * i, 2 * i + 1)
+    y[r, i] = gated(x[r, at].to(f32), x[r, to].to(f32), limit, alpha, VARIANT).to(T)
+
+
+ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def silu64(g):
+    """silu in f64."""
+    return g / (1 + np.exp(-g))
+
+
+def formula(g, u, L, alpha, VARIANT):
+    """The activation in f64."""
+    L = L if L > 0 else np.inf
+    cut = np.clip(u, -L, L)
+    low = np.minimum(g, L)
+    inner = np.sqrt(2 / np.pi) * (g + 0.044715 * g**3)
+    return {
+        "swiglu": lambda: silu64(g) * u,
+        "geglu_erf": lambda: 0.5 * g * (1 + ERF(g / np.sqrt(2))) * u,
+        "geglu_tanh": lambda: 0.5 * g * (1 + np.tanh(inner)) * u,
+        "reglu": lambda: np.maximum(g, 0) * u,
+        "swiglu_limit": lambda: silu64(low) * cut,
+        "swiglu_clip_after": lambda: np.minimum(silu64(g), L) * cut,
+        "swiglu_oai": lambda: low / (1 + np.exp(-alpha * low)) * (cut + 1),
+    }[VARIANT]()
+
+
+@gated_activation.oracle
+def _(g, u, gate_bias, up_bias, row_scale, limit, alpha, VARIANT):
+    g = g + (0 if gate_bias is None else gate_bias)
+    u = u + (0 if up_bias is None else up_bias)
+    by = 1.0 if row_scale is None else row_scale[:, None]
+    scale = np.abs(g) * (np.abs(u) + 1) * np.abs(by)
+    return {"y": formula(g, u, float(limit), float(alpha), VARIANT) * by}, {"y": scale}
+
+
+@gated_activation.case(R=[1, 3], N=[65], LIMIT=[0.0, 1.5], EXTRA=[False, True], tol=ELT)
+def _(rng, R, N, LIMIT, EXTRA):
+    given = {"g": rng.normal(R, N) * 1.5, "u": rng.normal(R, N) * 2, "limit": LIMIT, "alpha": 1.702}
+    more = {"gate_bias": rng.normal(N), "up_bias": rng.normal(N), "row_scale": rng.normal(R)}
+    return given | more if EXTRA else given
+
+
+@gated_activation_packed.oracle
+def _(x, limit, alpha, LAYOUT, VARIANT):
+    half = x.shape[1] // 2
+    g, u = (x[:, :half], x[:, half:]) if LAYOUT == "halves" else (x[:, ::2], x[:, 1::2])
+    y = formula(g, u, float(limit), float(alpha), VARIANT)
+    return {"y": y}, {"y": np.abs(g) * (np.abs(u) + 1)}
+
+
+@gated_activation_packed.case(R=[1, 3], N2=[22, 66], tol=ELT)
+def _(rng, R, N2):
+    return {"x": rng.normal(R, N2) * 2, "limit": 1.5, "alpha": 1.702}
+
+
+gated_activation.bench(R=512, N=14336, flops=lambda R, N: 8 * R * N, reference="liger:swiglu")
+gated_activation_packed.bench(R=512, N2=28672, flops=lambda R, N2: 4 * R * N2)

@@ -1,0 +1,82 @@
+"""Softmax of each row:  y[r, i] = exp(s[i] - m) / sum_j exp(s[j] - m),  m = max s.
+
+s = scale * x[r] + mask[r].
+
+Source: Bridle 1990, with the shift by the maximum that keeps exp in range.
+"""
+
+import numpy as np
+
+from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, group_max
+from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, strided, where
+
+R, N = dims("R N")
+T = dtypes("T", f32, f16, bf16)
+
+
+@inline
+def score(x, mask, row, i, scale):
+    """One scaled and masked element in f32."""
+    s = x[row, i].to(f32) * scale
+    return s if mask is None else s + mask[row, i].to(f32)
+
+
+@kernel(
+    variants={"LOG": [False, True]},
+    tune={"THREADS": [64, 128, 256, 512]},
+)
+def softmax(
+    x: In[T, R, N],
+    mask: In[T, R, N] | None,
+    y: Out[T, R, N],
+    scale: Scalar[f32],
+    *,
+    LOG: Const = False,
+    ZERO: Const = False,
+    THREADS: Const = 256,
+):
+    """One group per row, read three times; sums are f32. `LOG` gives log(y).
+
+    A row of nothing but -inf gives NaN, as the formula says; with `ZERO`, zeros.
+    """
+    (row,) = groups(R, threads=THREADS)
+    top = f32(-inf)
+    for i in strided(N):
+        top = maximum(top, score(x, mask, row, i, scale))
+    top = group_max(top)
+    if ZERO:
+        top = where(top == -inf, 0.0, top)
+
+    total = f32(0)
+    for i in strided(N):
+        total += exp(score(x, mask, row, i, scale) - top)
+    total = group_sum(total)
+
+    shift, inverse = log(total), 1.0 / total
+    if ZERO:
+        inverse = where(total == 0.0, 0.0, inverse)
+    for i in strided(N):
+        s = score(x, mask, row, i, scale) - top
+        y[row, i] = (s - shift if LOG else exp(s) * inverse).to(T)
+
+
+@softmax.oracle
+def _(x, mask, scale, LOG):
+    s = x * scale + (0 if mask is None else mask)
+    s = s - s.max(-1, keepdims=True)
+    total = np.exp(s).sum(-1, keepdims=True)
+    return {"y": s - np.log(total) if LOG else np.exp(s) / total}
+
+
+@softmax.case(R=[1, 3], N=[33, 1000], MASK=[False, True], tol=SOFT)
+def _(rng, R, N, MASK):
+    mask = np.where(rng.uniform(R, N) < 0.3, -np.inf, rng.normal(R, N)) if MASK else None
+    return {"x": rng.normal(R, N) * 3, "mask": mask, "scale": 0.7}
+
+
+@softmax.case(R=[1, 3], N=[1], tol=SOFT, degenerate="a row of one element is 1")
+def _(rng, R, N):
+    return {"x": rng.normal(R, N), "mask": None, "scale": 1.0}
+
+
+softmax.bench(R=64, N=151936, flops=lambda R, N: 5 * R * N, reference="torch:softmax")

@@ -1,0 +1,158 @@
+"""Attention of one query per head over a key and value cache:
+
+o[b, h] = sum_t softmax_t(s[t]) * v[b, g, t],  s[t] = scale * q[b, h] . k[b, g, t],  g = h * G / H.
+
+Source: Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; grouped heads, Ainslie et al. 2023
+(arXiv:2305.13245); the online sum, Milakov and Gimelshein 2018 (arXiv:1805.02867); attention sinks
+as positions, Xiao et al. 2023 (arXiv:2309.17453).
+"""
+
+import numpy as np
+
+from iron.kernels.primitives import LOG2E, attend, chunks_of, finite_or_zero, join_teams
+from iron.kernels.primitives import visible
+from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, exp2, f16, f32
+from iron.lang import groups, i32, inf, kernel, log2, maximum, minimum, require, shared, thread, u8
+from iron.lang import u32, unrolled, where
+
+B, H, G, S, D, E = dims("B H G S D E")
+T = dtypes("T", f32, f16, bf16)
+C = dtypes("C", f32, f16, bf16)
+
+
+@kernel(
+    schedule={"cpu": {"TEAM": 32, "VEC": 1}},
+    tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256], "HEADS": [1, 2, 4]},
+)
+def sdpa_decode(
+    q: In[T, B, H, D],
+    k: In[C, B, G, S, D],
+    v: In[C, B, G, S, E],
+    used: In[u32, B],
+    mask: In[u8, B, S] | None,
+    sink: In[f32, H] | None,
+    o: Out[T, B, H, E],
+    lse: Out[f32, B, H],
+    scale: Scalar[f32],
+    softcap: Scalar[f32],
+    window: Scalar[i32],
+    first: Scalar[i32],
+    *,
+    HEADS: Const = 1,
+    TEAM: Const = 8,
+    VEC: Const = 8,
+    THREADS: Const = 128,
+):
+    """One group per HEADS query heads of one key head; lse = log of the sum of exp(s).
+
+    Keys 0 to used[b] - 1 are visible, of these only the last `window` and the first `first` when
+    window > 0, and only those whose `mask` is not 0. A positive `softcap` c replaces a score by
+    c tanh(s / c). `sink[h]` joins the softmax with a value of zero. A head that sees nothing
+    gives zeros and lse -inf. Cache rows that are not visible are never read. Sums are f32.
+    """
+    packs = cdiv(H // G, HEADS)
+    slot, b = groups(G * packs, B, threads=THREADS)
+    require(H % G == 0, "the query heads H must be a multiple of the key heads G")
+    require((D % 8 == 0) & (E % 8 == 0), "head sizes must be multiples of 8")
+    g, h0 = slot // packs, slot // packs * (H // G) + slot % packs * HEADS
+    end = (g + 1) * (H // G)
+    shape, team, m = (TEAM, VEC, THREADS), thread // TEAM, thread % TEAM
+    at = [VEC * (m + c * TEAM) for c in unrolled(cdiv(D, TEAM * VEC))]
+
+    n = minimum(used[b].to(i32), S)
+    head, start = visible(n, window, first)
+    query = [chunks_of(q[b, h0 + r], D, at, h0 + r < end, VEC) for r in unrolled(HEADS)]
+    cache = (k[b, g], v[b, g], mask[b] if mask is not None else None)
+    keys = (0, head + n - start, head, start - head)
+    total, top, norm = attend(query, cache, keys, (scale, softcap), shape)
+
+    pile = shared((THREADS // TEAM, E), f32) if THREADS > TEAM else None
+    for r in unrolled(HEADS):
+        out, peak, weight = join_teams(total[r], top[r], norm[r], pile, shape)
+        h = h0 + r
+        if sink is not None:
+            extra = sink[minimum(h, H - 1)] * LOG2E
+            summit = finite_or_zero(maximum(peak, extra))
+            weight = weight * exp2(peak - summit) + exp2(extra - summit)
+            out = [x * exp2(peak - summit) for x in out]
+            peak = summit
+        inverse = where(weight > 0.0, 1.0 / weight, 0.0)
+        if (team == 0) & (h < end):
+            for c in unrolled(len(out)):
+                i = VEC * (m + c * TEAM)
+                if i < E:
+                    o[b, h, i : i + VEC] = (out[c] * inverse).to(T)
+            if m == 0:
+                lse[b, h] = where(weight > 0.0, (peak + log2(weight)) / LOG2E, -inf)
+
+
+def scored(b, h, q, k, used, mask, scale, softcap, window, first):
+    """The cache rows head h of batch b may see, in order, and their scores; -inf where masked."""
+    n = min(int(used[b]), k.shape[2])
+    t = np.arange(n)
+    t = t[(t >= n - window) | (t < first)] if window > 0 else t
+    s = scale * (k[b, h * k.shape[1] // q.shape[1], t] @ q[b, h])
+    s = softcap * np.tanh(s / softcap) if softcap > 0 else s
+    return t, s if mask is None else np.where(mask[b, t] != 0, s, -np.inf)
+
+
+def attention(q, k, v, used, mask, sink, scale, softcap, window, first):
+    """The formula in f64: outputs, log sums and the condition terms of both."""
+    o, root, size = np.zeros((3, *q.shape[:2], v.shape[-1]))
+    lse = np.full(q.shape[:2], -np.inf)
+    for b, h in np.ndindex(q.shape[:2]):
+        t, s = scored(b, h, q, k, used, mask, scale, softcap, window, first)
+        every = s if sink is None else np.append(s, sink[h])
+        top = every.max(initial=-np.inf)
+        if top == -np.inf:
+            continue
+        total = np.exp(every - top).sum()
+        seen = s > -np.inf
+        p, values = np.exp(s - top)[seen] / total, v[b, h * k.shape[1] // q.shape[1], t[seen]]
+        lse[b, h] = top + np.log(total)
+        o[b, h], root[b, h] = p @ values, np.sqrt((p * p) @ values**2)
+        size[b, h] = p @ np.abs(values)
+    near = np.where(lse > -np.inf, 1 + np.abs(lse), 0)
+    return {"o": o, "lse": lse}, {"o": (root, size), "lse": near}
+
+
+def inputs(rng, B, H, G, S, D, E, MODE):
+    """Queries and caches with peaked scores; the rows beyond `used` are poisoned."""
+    used = np.array([S, 0, max(S - 2, 0), 1])[:B]
+    key, value = rng.normal(B, G, S, D), rng.normal(B, G, S, E) + rng.normal(B, G, 1, E)
+    for b in range(B):
+        key[b, :, used[b] :] = value[b, :, used[b] :] = np.nan
+    mask = (rng.uniform(B, S) < 0.7).astype(np.uint8) if MODE == "mask" else None
+    return {
+        "q": rng.normal(B, H, D), "k": key, "v": value, "used": used, "mask": mask,
+        "sink": rng.normal(H) if MODE == "sink" else None, "scale": 2 / np.sqrt(D),
+        "softcap": 5.0 if MODE == "softcap" else 0.0,
+        "window": 4 if MODE in ("window", "first") else 0, "first": 2 if MODE == "first" else 0,
+    }  # fmt: skip
+
+
+MODES = ["plain", "mask", "sink", "softcap", "window", "first"]
+
+
+@sdpa_decode.oracle
+def _(q, k, v, used, mask, sink, scale, softcap, window, first):
+    return attention(q, k, v, used, mask, sink, scale, softcap, window, first)
+
+
+@sdpa_decode.case(
+    B=[3], H=[6], G=[1, 3, 6], S=[7, 37], D=[8, 72], E=[64], MODE=["plain"],
+    tol={"o": ATTN, "lse": RED("S")},
+)  # fmt: skip
+def _(rng, B, H, G, S, D, E, MODE):
+    return inputs(rng, B, H, G, S, D, E, MODE)
+
+
+@sdpa_decode.case(
+    B=[4], H=[10], G=[2], S=[9], D=[64], E=[40], MODE=MODES, HEADS=[1, 3],
+    tol={"o": ATTN, "lse": RED("S")},
+)  # fmt: skip
+def _(rng, B, H, G, S, D, E, MODE):
+    return inputs(rng, B, H, G, S, D, E, MODE)
+
+
+sdpa_decode.bench(B=1, H=32, G=8, S=4096, D=128, E=128, T=bf16, C=bf16)
