@@ -69,6 +69,15 @@ def run_case(case: ConcreteCase, backend: str | Runner, seed: int = 0) -> Verdic
     return _judge(case.label, prepared)
 
 
+def weakness(case: ConcreteCase, seed: int = 0) -> str:
+    """Why the case itself is at fault, decided without running the kernel; empty when it is not."""
+    try:
+        _powerful(case, prepare(case, seed))
+    except CaseError as wrong:
+        return str(wrong)
+    return ""
+
+
 def _powerful(case: ConcreteCase, prepared: Prepared) -> None:
     if case.case.degenerate:
         return

@@ -201,7 +201,8 @@ def _difference(ratio: Array, got: Array, want: Array) -> Difference:
 
 
 def _bits(array: Array) -> Array:
-    return np.ascontiguousarray(array).view(np.dtype(f"u{array.dtype.itemsize}"))
+    bits = np.ascontiguousarray(array).view(np.dtype(f"u{array.dtype.itemsize}"))
+    return bits.reshape(array.shape)  # ascontiguousarray gives a 0-d array an axis
 
 
 def _is_nan(array: Array) -> Array:

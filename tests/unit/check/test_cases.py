@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iron.check.cases import check, expand, run_case
+from iron.check.cases import check, expand, run_case, weakness
 from iron.check.prepare import prepare
 from iron.check.tolerance import CaseError
 from iron.lang import ELT, EXACT, RED, In, Out, Packed, dims, f32, formats, kernel, partial, u8, u32
@@ -163,6 +163,7 @@ def test_inputs_without_power_are_a_fault_of_the_case():
     k.case(R=[3], N=[33], tol=RED("N"))(flat)
     verdicts = [v for v in check(k, right) if v.status != "inapplicable"]
     assert all("cannot tell a broken kernel" in v.message for v in verdicts)
+    assert all("cannot tell a broken kernel" in weakness(case) for case in expand(k))
     k.suite.cases.clear()
     k.case(R=[3], N=[33], tol=RED("N"), degenerate="rows of ones")(flat)
     assert all(v.ok for v in check(k, right))

@@ -78,8 +78,7 @@ def works(kernel) -> bool:
     try:
         run(kernel, {"x": X, "w": W, "y": y}, {}, {"N": N, "K": K}, (2,))
     except KernelError as fault:
-        assert fault.id != "E0901"
-        return False
+        return fault.id == "E0901"  # an invalid kernel counts as a survivor
     return np.array_equal(y, truth())
 
 

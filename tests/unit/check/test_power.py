@@ -12,7 +12,7 @@ RNG = np.random.default_rng(1)
 
 
 @pytest.mark.parametrize("dtype", [f32, f16])
-@pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 1, 4), (0,)])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (2, 1, 4), (0,)])
 def test_varied_outputs_have_power(shape, dtype):
     want = RNG.normal(size=shape)
     assert faults(want, bound(RED(9), want, np.abs(want), dtype, {}), dtype) == []
