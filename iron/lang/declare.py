@@ -48,7 +48,7 @@ class InlineFunction(Generic[P, Result]):
         return f"<inline {self.name}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class KernelFunction:
     """A declared kernel: its Python function, parameters and coverage. Calling it launches it.
 
