@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import Any
 
 from iron.worker.protocol import Message
@@ -136,34 +137,69 @@ class Campaign:
         listed, fault = _ask(worker, {"do": "list", "module": module, "dtypes": self.dtypes})
         if fault is not None:
             yield Row(backend, module, "", 0, 0.0, (Fault("import", *fault),))
-        losses: dict[str, int] = {}
-        for group in listed:
-            if stop.is_set():
-                return
-            if self.chosen(named(group["kernel"], group["label"])):
-                yield self._group(worker, backend, module, group, losses)
+        for kernel, answers in groupby(listed, key=lambda answer: answer["kernel"]):
+            trial = _Trial(self, worker, backend, module, kernel)
+            for answer in answers:
+                if stop.is_set():
+                    return
+                yield from trial.rows(answer)
+            yield from trial.unserved()
 
-    def _group(
-        self, worker: Worker, backend: str, module: str, group: Message, losses: dict[str, int]
-    ) -> Row:
-        kernel = group["kernel"]
-        faults: list[Fault] = [Fault("suite", "error", t) for t in group.get("missing", ())]
+
+@dataclass(slots=True)
+class _Trial:
+    """One kernel on one backend, while it runs."""
+
+    campaign: Campaign
+    worker: Worker
+    backend: str
+    module: str
+    kernel: str
+    losses: int = 0
+    whole: bool = True
+    served: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    def rows(self, answer: Message) -> Iterator[Row]:
+        """The row of one dtype and variant, or of what its suite lacks."""
+        if answer["type"] == "suite":
+            if self.campaign.chosen(self.kernel):
+                yield self._row("", 0, 0.0, [Fault("suite", "error", answer["text"])])
+        elif self.campaign.chosen(named(self.kernel, answer["label"])):
+            yield self._run(answer)
+        else:
+            self.whole = False
+
+    def unserved(self) -> Iterator[Row]:
+        """A row when some size is refused by every alternative of `choose`."""
+        left = [base for base, reached in self.served.items() if not reached]
+        if self.whole and left:
+            text = "no alternative of `choose` serves this size"
+            yield self._row("", 0, 0.0, [Fault(base, "wrong", text) for base in left])
+
+    def _run(self, group: Message) -> Row:
+        faults: list[Fault] = []
         seconds, ran = 0.0, 0
-        for index, case in group["cases"]:
-            if losses.get(kernel, 0) > LOSSES_ALLOWED:
+        for index, case, base in group["cases"]:
+            if self.losses > LOSSES_ALLOWED:
                 left = len(group["cases"]) - ran
                 faults.append(Fault(case, "error", f"{left} cases not run after repeated losses"))
+                self.whole = False
                 break
-            request = {"do": "run", "module": module, "kernel": kernel, "index": index}
-            answers, fault = _ask(worker, {**request, "seed": self.seed})
+            request = {"do": "run", "module": self.module, "kernel": self.kernel, "index": index}
+            answers, fault = _ask(self.worker, {**request, "seed": self.campaign.seed})
             ran += 1
+            status = answers[0]["status"] if answers else "lost"
             if fault is not None:
                 faults.append(Fault(case, *fault))
-                losses[kernel] = losses.get(kernel, 0) + (fault[0] != "error")
-            elif not answers[0]["ok"]:
+                self.losses += fault[0] != "error"
+            elif status == "fail":
                 faults.append(Fault(case, "wrong", answers[0]["text"]))
-            seconds += sum(a.get("seconds", 0.0) for a in answers)
-        return Row(backend, kernel, group["label"], ran, seconds, tuple(faults))
+            self.served[base] = self.served.get(base, False) or status != "inapplicable"
+            seconds += sum(a["seconds"] for a in answers)
+        return self._row(group["label"], ran, seconds, faults)
+
+    def _row(self, label: str, cases: int, seconds: float, faults: list[Fault]) -> Row:
+        return Row(self.backend, self.kernel, label, cases, seconds, tuple(faults))
 
 
 def named(kernel: str, label: str) -> str:

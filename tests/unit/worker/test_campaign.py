@@ -16,7 +16,7 @@ CHILD = textwrap.dedent("""
     import ctypes, os, sys, time
     from iron.worker.serve import serve
 
-    GOOD = [[n, f"N={n}"] for n in range(3)]
+    GOOD = [[n, f"N={n}", f"copy(N={n})"] for n in range(3)]
 
     def listing(module):
         if module == "p.broken":
@@ -28,11 +28,14 @@ CHILD = textwrap.dedent("""
             yield {"type": "kernel", "kernel": "copy", "label": "f16", "cases": GOOD}
         if module == "p.bad":
             for name in ("crash", "hang", "eat", "wrong", "raise"):
-                yield {"type": "kernel", "kernel": name, "label": "", "cases": [[7, "N=7"]]}
-            yield {"type": "kernel", "kernel": "bare", "label": "", "cases": [],
-                   "missing": ["no oracle"]}
+                yield {"type": "kernel", "kernel": name, "label": "", "cases": [[7, "N=7", ""]]}
+            yield {"type": "suite", "kernel": "bare", "text": "no oracle"}
+        if module == "p.narrow":
+            for vec in (4, 1):
+                cases = [[n, f"N={n}", f"narrow(N={n})"] for n in (4, 5, 6)]
+                yield {"type": "kernel", "kernel": "narrow", "label": f"VEC={vec}", "cases": cases}
         if module == "p.always":
-            cases = [[n, f"N={n}"] for n in range(50)]
+            cases = [[n, f"N={n}", ""] for n in range(50)]
             yield {"type": "kernel", "kernel": "always", "label": "", "cases": cases}
 
     def run(kernel, index):
@@ -44,8 +47,11 @@ CHILD = textwrap.dedent("""
             hoard = [bytearray(16 << 20) for _ in range(1000)]
         if kernel == "raise":
             raise ValueError("bad inputs")
-        ok = kernel != "wrong"
-        yield {"type": "case", "ok": ok, "text": "" if ok else "y[3] is 4, not 5", "seconds": 0.5}
+        status = "fail" if kernel == "wrong" else "pass"
+        if kernel == "narrow" and index == 6:
+            status = "inapplicable"
+        text = "y[3] is 4, not 5" if status == "fail" else ""
+        yield {"type": "case", "status": status, "text": text, "seconds": 0.5}
 
     def handler(request):
         do = request["do"]
@@ -112,6 +118,14 @@ def test_a_kernel_that_always_crashes_is_given_up(campaign: Campaign):
     (row,) = replace(campaign, packages=("p.always",)).run()
     assert [f.kind for f in row.faults] == ["crash"] * 3 + ["error"]
     assert row.faults[-1].text == "47 cases not run after repeated losses"
+
+
+def test_a_size_that_no_alternative_serves_is_red(campaign: Campaign):
+    narrow = replace(campaign, packages=("p.narrow",))
+    rows = list(narrow.run())
+    assert [(r.label, bool(r.faults)) for r in rows] == [("VEC=4", 0), ("VEC=1", 0), ("", 1)]
+    assert [f.case for f in rows[-1].faults] == ["narrow(N=6)"]
+    assert not any(r.faults for r in replace(narrow, filters=("VEC=4",)).run())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,17 @@
+"""`python -m iron.worker BACKEND MEMORY [PATH ...]`: a worker on its standard streams."""
+
+import sys
+
+from iron.worker.serve import serve
+from iron.worker.tasks import handler, on_backend
+
+
+def main() -> None:
+    """Serves one backend; packages are looked for in the paths first."""
+    backend, memory, *paths = sys.argv[1:]
+    sys.path[:0] = paths
+
+    serve(handler(on_backend(backend)), int(memory))
+
+
+main()

@@ -1,0 +1,90 @@
+"""What a worker does for each request: list modules, list a module's cases, run one case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+
+from iron.check import rules
+from iron.check.cases import Verdict, run_case
+from iron.check.expand import ConcreteCase, expand
+from iron.lang.declare import KernelFunction, PlanFunction
+from iron.worker import discover
+from iron.worker.protocol import Message, ProtocolError
+
+Judge = Callable[[ConcreteCase, int], Verdict]
+
+
+def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
+    """Answers requests; `judge` runs a case with a seed, on the worker's backend."""
+    cases = cache(_cases)
+
+    def answer(request: Message) -> Iterator[Message]:
+        do = request.get("do")
+        if do == "modules":
+            for name in discover.modules(tuple(request["packages"])):
+                yield {"type": "module", "name": name}
+        elif do == "list":
+            for name, declared in discover.kernels(request["module"]).items():
+                found = cases(request["module"], name)
+                yield from _listing(name, declared, found, set(request["dtypes"]))
+        elif do == "run":
+            case = cases(request["module"], request["kernel"])[request["index"]]
+            yield _judged(judge, case, request["seed"])
+        else:
+            raise ProtocolError(f"unknown request {do!r}")
+
+    return answer
+
+
+def on_backend(backend: str) -> Judge:
+    """Runs cases through the runtime, on `backend`."""
+    return lambda case, seed: run_case(case, backend, seed)
+
+
+def _cases(module: str, kernel: str) -> list[ConcreteCase]:
+    return expand(discover.kernels(module)[kernel])
+
+
+def _listing(
+    name: str,
+    declared: KernelFunction | PlanFunction,
+    found: list[ConcreteCase],
+    dtypes: set[str],
+) -> Iterator[Message]:
+    """One message for each dtype and variant, with the cases that have it."""
+    missing = rules.faults(declared)
+    if missing:
+        yield {"type": "suite", "kernel": name, "text": "; ".join(missing)}
+    if declared.suite.oracle is None:
+        return
+    groups: dict[str, list[tuple[int, str, str]]] = {}
+    for index, case in enumerate(found):
+        named = {str(t) for t in case.dtypes.values()}
+        if dtypes and named and not named & dtypes:
+            continue
+        tags, sizes = split_label(case.label)
+        base = replace(case, choice={}).label
+        groups.setdefault(tags, []).append((index, sizes, base))
+    for tags, members in groups.items():
+        yield {"type": "kernel", "kernel": name, "label": tags, "cases": members}
+
+
+def split_label(label: str) -> tuple[str, str]:
+    """`rms_norm[f16,VEC=4](R=3)` gives `f16,VEC=4` and `R=3`."""
+    head, _, sizes = label.partition("](")
+    return head.partition("[")[2], sizes.removesuffix(")")
+
+
+def _judged(judge: Judge, case: ConcreteCase, seed: int) -> Message:
+    started = time.perf_counter()
+    verdict = judge(case, seed)
+    return {
+        "type": "case",
+        "status": verdict.status,
+        "worst": float(verdict.worst),
+        "text": verdict.message,
+        "seconds": time.perf_counter() - started,
+    }
