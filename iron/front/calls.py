@@ -6,7 +6,7 @@ import ast
 import inspect
 import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,8 @@ def call(
     emitter = trace.grammar.functions.get(fn) if isinstance(fn, Hashable) else None
     if emitter is not None:
         return _emit(trace, emitter, fn, args, keywords, shown)
+    if isinstance(fn, partial):
+        return call(trace, fn.func, [*fn.args, *args], {**fn.keywords, **keywords}, shown)
     if isinstance(fn, InlineFunction):
         return _inline(trace, fn.fn, args, keywords, exact=fn.exact)
     if isinstance(fn, KernelFunction | PlanFunction):

@@ -288,11 +288,12 @@ def read_boolean(trace: Trace, node: ast.BoolOp) -> object:
 
 def read_compare(trace: Trace, node: ast.Compare) -> object:
     """`a < b`; a chain of run-time comparisons is refused, since it would not be lazy."""
-    left = loaded(trace, trace.evaluate(node.left))
+    left = trace.evaluate(node.left)
     result: object = True
     for op, right_node in zip(node.ops, node.comparators, strict=True):
         right = trace.evaluate(right_node)
-        right = right if isinstance(op, ast.Is | ast.IsNot) else loaded(trace, right)
+        if not isinstance(op, ast.Is | ast.IsNot):
+            left, right = load_both(trace, left, right)
         one = _compare(trace, op, left, right)
         if len(node.ops) == 1:
             return one

@@ -157,8 +157,9 @@ def test_scan_over_chunks():
 
 def test_a_requirement_is_a_host_condition():
     x = np.zeros((1, 6), np.float32)
-    with pytest.raises(AssertionError, match="multiple of VEC"):
-        run(softmax, x=x, y=np.zeros_like(x), VEC=4)
+    wrong = refusal(softmax, x=x, y=np.zeros_like(x), VEC=4)
+    assert wrong.id == "E0702"
+    assert "multiple of VEC" in str(wrong)
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import of_numpy
-from iron.errors import KernelError
+from iron.errors import KernelError, error
 from iron.front import PackedArg, TensorArg, bind, specialise
 from iron.front.bind import Binding
 from iron.ir import interp
@@ -69,7 +69,8 @@ def run(fn: KernelFunction, simd: int = 32, **given: Any) -> Kernel:
             arrays[name] = value
     scalars = {n: given[n] for n in bound.scalars}
     grid, failed = evaluate(kernel, scalars, bound.dims)
-    assert not failed, failed
+    if failed:
+        raise error("E0702", f"requirement failed: {failed[0].message}", failed[0].loc, fn.name)
     interp.run(lowered(kernel), arrays, scalars, bound.dims, grid)
     return kernel
 
