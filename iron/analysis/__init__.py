@@ -1,0 +1,1 @@
+"""What is known about a kernel without running it: uniformity, effects, ranges, checks."""

@@ -1,0 +1,184 @@
+"""Makes the LLVM module of a lowered kernel: its entry, its argument block, the loop over groups.
+
+The entry is `void symbol(ptr args, i64 first, i64 end)`: it runs the groups whose linear numbers
+lie in `first .. end - 1`. `args` is a block of 8-byte fields described by `Field` records.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iron.analysis.uniform import uniformity
+from iron.backends.cpu import arith, control, convert, group, memory, pieces
+from iron.backends.cpu.lanes import Lanes
+from iron.backends.cpu.simt import split
+from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, ScalarForm
+from iron.backends.cpu.types import scalar
+from iron.backends.cpu.writer import Writer
+from iron.dtypes import DType
+from iron.ir.core import Kernel, Op
+from iron.ir.types import Tensor, element
+from iron.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One 8-byte field of the argument block.
+
+    `kind` is `pointer`, `stride` (elements along `axis`), `scalar`, `dim` or `extent` (of the
+    launch along `axis`); scalars and dims lie in the low bytes.
+    """
+
+    kind: str
+    name: str
+    axis: int = 0
+    dtype: DType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel as LLVM text, the name of its entry and the layout of its argument block."""
+
+    text: str
+    symbol: str
+    fields: tuple[Field, ...]
+
+
+def compile_kernel(kernel: Kernel, target: Target) -> Compiled:
+    """The module of `kernel`, whose elementary functions have been expanded."""
+    uniform = uniformity(kernel)
+    plan = split(kernel, uniform)
+    e = Emitter(kernel, uniform, target, RULES, SCALAR_FORMS, plan.rematerialised)
+    fields = layout(kernel)
+    prologue = _arguments(e, kernel, fields)
+    pieces.emit(e, plan)
+    symbol = "iron_" + re.sub(r"\W", "_", kernel.name)
+    return Compiled(_module(e.w, symbol, kernel.rank, prologue, target), symbol, fields)
+
+
+def layout(kernel: Kernel) -> tuple[Field, ...]:
+    """The fields of a kernel's argument block, in order."""
+    fields: list[Field] = []
+    for p in kernel.params:
+        if isinstance(p.type, Tensor):
+            fields.append(Field("pointer", p.name))
+            runtime = p.type.rank - (1 if p.type.packed else 0)
+            fields += [Field("stride", p.name, axis) for axis in range(max(0, runtime))]
+        else:
+            fields.append(Field(p.role, p.name, 0, element(p.type)))
+    fields += [Field("extent", "", axis) for axis in range(kernel.rank)]
+    return tuple(fields)
+
+
+def _arguments(e: Emitter, kernel: Kernel, fields: tuple[Field, ...]) -> list[str]:
+    """Loads of the argument block, and the places of the parameters they fill."""
+    lines: list[str] = []
+    names: dict[str, list[str]] = {p.name: [] for p in kernel.params}
+    for number, field in enumerate(fields):
+        at, name = f"%at{number}", f"%arg{number}"
+        ll = {"pointer": "ptr", "stride": "i64", "extent": "i64"}.get(field.kind)
+        lines.append(f"  {at} = getelementptr i64, ptr %args, i64 {number}")
+        if field.kind == "extent":
+            name = f"%extent{field.axis}"
+        else:
+            names[field.name].append(name)
+        if ll is not None:
+            lines.append(f"  {name} = load {ll}, ptr {at}, align 8")
+            continue
+        assert field.dtype is not None
+        if field.dtype.kind == "b":
+            lines.append(f"  {name}.byte = load i8, ptr {at}, align 8")
+            lines.append(f"  {name} = icmp ne i8 {name}.byte, 0")
+        else:
+            lines.append(f"  {name} = load {scalar(field.dtype)}, ptr {at}, align 8")
+    for value, param in zip(kernel.body.params, kernel.params, strict=True):
+        e.places[value] = Fixed(tuple(names[param.name]))
+    return lines
+
+
+def _module(w: Writer, symbol: str, rank: int, prologue: list[str], target: Target) -> str:
+    start, advance = _group_counters(rank)
+    parts = [
+        f'target triple = "{target.triple}"',
+        *w.globals,
+        f'define void @{symbol}(ptr noalias %args, i64 %first, i64 %end) "no-builtins" {{',
+        "entry:",
+        *w.cells,
+        *prologue,
+        *start,
+        "  br label %group_loop",
+        "group_loop:",
+        "  %number = load i64, ptr %number_cell",
+        "  %more = icmp ult i64 %number, %end",
+        "  br i1 %more, label %group_body, label %exit",
+        "group_body:",
+        *[f"  %group{axis} = load i64, ptr %group_cell{axis}" for axis in range(rank)],
+        *w.lines,
+        *advance,
+        "  br label %group_loop",
+        "exit:",
+        "  ret void",
+        "}",
+        *sorted(w.declared.values()),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _group_counters(rank: int) -> tuple[list[str], list[str]]:
+    """Cells for the group's number along each axis: set by division once, then counted on."""
+    start = ["  %number_cell = alloca i64", "  store i64 %first, ptr %number_cell"]
+    start += [f"  %group_cell{axis} = alloca i64" for axis in range(rank)]
+    rest = "%first"
+    for axis in range(rank):
+        here = rest
+        if axis < rank - 1:
+            start.append(f"  %start{axis} = urem i64 {rest}, %extent{axis}")
+            start.append(f"  %rest{axis} = udiv i64 {rest}, %extent{axis}")
+            here, rest = f"%start{axis}", f"%rest{axis}"
+        start.append(f"  store i64 {here}, ptr %group_cell{axis}")
+    advance = ["  %next_number = add i64 %number, 1", "  store i64 %next_number, ptr %number_cell"]
+    carry = "1"
+    for axis in range(rank):
+        advance.append(f"  %step{axis} = add i64 %group{axis}, {carry}")
+        if axis == rank - 1:
+            advance.append(f"  store i64 %step{axis}, ptr %group_cell{axis}")
+            break
+        advance.append(f"  %wraps{axis} = icmp eq i64 %step{axis}, %extent{axis}")
+        advance.append(f"  %next{axis} = select i1 %wraps{axis}, i64 0, i64 %step{axis}")
+        advance.append(f"  store i64 %next{axis}, ptr %group_cell{axis}")
+        advance.append(f"  %carry{axis} = zext i1 %wraps{axis} to i64")
+        carry = f"%carry{axis}"
+    return start, advance
+
+
+# --- the rules ------------------------------------------------------------------------------------
+
+
+def _elementwise(e: Emitter, op: Op) -> list[Names]:
+    (result,) = op.results
+    x = Lanes(e.w, element(op.args[-1].type), e.width(result))
+    columns = zip(*(e.names(a, x.width) for a in op.args), strict=True)
+    return [tuple(arith.spell(x, op, list(column)) for column in columns)]
+
+
+def _scalar_elementwise(x: Lanes, op: Op, operands: list[str]) -> str:
+    return arith.spell(x, op, operands)
+
+
+def _scalar_cast(x: Lanes, op: Op, operands: list[str]) -> str:
+    return convert.cast(x, operands[0], op.attr("to"))
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(arith.SPELLINGS, _elementwise),
+    **convert.RULES,
+    **memory.RULES,
+    **control.RULES,
+    **group.RULES,
+}
+
+SCALAR_FORMS: dict[str, ScalarForm] = {
+    **dict.fromkeys(arith.SPELLINGS, _scalar_elementwise),
+    "cast": _scalar_cast,
+}

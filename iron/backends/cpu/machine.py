@@ -1,0 +1,120 @@
+"""Object code from LLVM text, and object code linked into this process, through llvmlite.
+
+llvmlite is imported on first use. Objects carry no absolute addresses, so they can be cached; a
+symbol that cannot be resolved raises here and never at a call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from iron.targets.cpu import cpu_target
+from iron.targets.target import Target
+
+PIPELINE = "o2-1"
+"""Names the pass list in cache keys: change it whenever the list changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A function in memory; it stays as long as this record lives."""
+
+    address: int
+    tracker: Any
+
+
+@cache
+def llvm() -> Any:
+    """llvmlite's binding layer with all targets initialised."""
+    from llvmlite import binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@cache
+def version() -> str:
+    """The code generator's version, for cache keys."""
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__}, LLVM {llvm().llvm_version_info}"
+
+
+@cache
+def host() -> Target:
+    """This machine's CPU. Raises E0603 when it lacks what the backend needs."""
+    ll = llvm()
+    features = ll.get_host_cpu_features()
+    have = [name for name, on in features.items() if on]
+    return cpu_target(
+        "cpu",
+        ll.get_process_triple(),
+        ll.get_host_cpu_name(),
+        have,
+        features.flatten(),
+    )
+
+
+def _machine(target: Target) -> Any:
+    ll = llvm()
+    return ll.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu,
+        features=target.attributes,
+        opt=2,
+        reloc="pic",
+        codemodel="small",
+        jit=False,
+    )
+
+
+def _optimised(text: str, machine: Any) -> Any:
+    ll = llvm()
+    module = ll.parse_assembly(text)
+    module.verify()
+    options = ll.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = ll.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def object_code(text: str, target: Target) -> bytes:
+    """The relocatable object of an LLVM module."""
+    machine = _machine(target)
+    return machine.emit_object(_optimised(text, machine))
+
+
+def assembly(text: str, target: Target) -> str:
+    """The assembly of an LLVM module, for tests and inspection."""
+    machine = _machine(target)
+    return machine.emit_assembly(_optimised(text, machine))
+
+
+_LOCK = threading.Lock()
+_NUMBERS = itertools.count()
+
+
+@cache
+def _jit() -> Any:
+    return llvm().create_lljit_compiler(use_jit_link=True)
+
+
+def link(code: bytes, symbol: str) -> Linked:
+    """Loads an object into this process. Raises RuntimeError when it cannot be linked."""
+    ll = llvm()
+    with _LOCK:
+        library = ll.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
+        tracker = library.link(_jit(), f"iron{next(_NUMBERS)}")
+    return Linked(tracker[symbol], tracker)
+
+
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+"""The C type of a kernel's entry."""

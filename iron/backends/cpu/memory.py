@@ -1,0 +1,282 @@
+"""Memory rows: loads and stores by the class of their address, atomics, shared arrays, tables.
+
+A uniform address is a scalar access, neighbouring lanes at neighbouring elements are one wide
+access, a small constant stride is a few wide loads and shuffles, anything else a gather or
+scatter. Lanes that are masked off touch no memory.
+"""
+
+from __future__ import annotations
+
+from iron.backends.cpu import arith
+from iron.backends.cpu.address import Address, address
+from iron.backends.cpu.gather import each_active_lane, gather, scatter
+from iron.backends.cpu.lanes import Lanes
+from iron.backends.cpu.state import Emitter, Names
+from iron.backends.cpu.types import in_memory, lanes, scalar, suffix
+from iron.dtypes import DType, u8
+from iron.ir.core import Op
+from iron.ir.types import Tensor
+
+WIDEST = 64
+"""Elements of the widest vector that is shuffled at once."""
+
+FARTHEST = 4
+"""The greatest lane stride served by wide loads and shuffles."""
+
+
+def _load(e: Emitter, op: Op) -> list[Names]:
+    buffer, *indices = op.args
+    (result,) = op.results
+    elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
+    where = address(e, buffer, indices)
+    if where.stride == 0:
+        raw, width = _uniform_load(e, elem, where, n), 1
+    elif where.stride == n:
+        raw, width = _contiguous_load(e, elem, where, n), e.lanes
+    elif where.stride is not None and abs(where.stride) <= FARTHEST:
+        raw, width = [_spaced_load(e, elem, where, j) for j in range(n)], e.lanes
+    else:
+        raw, width = gather(e, elem, where, n), e.lanes
+    if elem.kind == "b":
+        x = Lanes(e.w, u8, width)
+        raw = [x.compare("ne", r, x.const(0)) for r in raw]
+    if width != e.width(result):
+        raw = [e.w.splat(r, scalar(elem), e.lanes) for r in raw]
+    return [tuple(raw)]
+
+
+def _uniform_load(e: Emitter, elem: DType, where: Address, n: int) -> list[str]:
+    return [e.w.let(f"load {where.ll}, ptr {where.at(e, j)}, align {elem.bytes}") for j in range(n)]
+
+
+def _contiguous_load(e: Emitter, elem: DType, where: Address, n: int) -> list[str]:
+    """Components of lanes whose elements lie one after another, a block of lanes at a time."""
+    block = min(e.lanes, max(1, WIDEST // n))
+    parts: list[list[str]] = [[] for _ in range(n)]
+    for start in range(0, e.lanes, block):
+        owners = [start + i // n for i in range(block * n)]
+        whole = _wide_load(e, elem, where.at(e, start * n), owners)
+        for j in range(n):
+            at = [i * n + j for i in range(block)]
+            parts[j].append(whole if n == 1 else e.w.pick(whole, where.ll, block * n, at))
+    return [e.w.concat(p, where.ll, block) for p in parts]
+
+
+def _wide_load(e: Emitter, elem: DType, pointer: str, owners: list[int]) -> str:
+    """Neighbouring elements; `owners` says which lane needs each one (-1: none does)."""
+    ll = in_memory(elem)
+    t = lanes(ll, len(owners))
+    if e.mask is None:
+        return e.w.let(f"load {t}, ptr {pointer}, align {elem.bytes}")
+    mask = _mask_of(e, owners)
+    if len(owners) == 1:
+        return _load_if(e, t, pointer, mask, elem)
+    return e.w.call(
+        t,
+        f"llvm.masked.load.{suffix(ll, len(owners))}.p0",
+        (f"ptr align {elem.bytes}", pointer),
+        (lanes("i1", len(owners)), mask),
+        (t, "zeroinitializer"),
+    )
+
+
+def _load_if(e: Emitter, t: str, pointer: str, condition: str, elem: DType) -> str:
+    cell = e.w.cell(t)
+    e.w.do(f"store {t} zeroinitializer, ptr {cell}")
+    safe = e.w.let(f"select i1 {condition}, ptr {pointer}, ptr {cell}")
+    return e.w.let(f"load {t}, ptr {safe}, align {elem.bytes}")
+
+
+def _mask_of(e: Emitter, owners: list[int]) -> str:
+    assert e.mask is not None
+    if owners == list(range(e.lanes)):
+        return e.mask
+    at = [e.lanes if o < 0 else o for o in owners]
+    return e.w.pick(e.mask, "i1", e.lanes, at, "zeroinitializer")
+
+
+def _spaced_load(e: Emitter, elem: DType, where: Address, component: int) -> str:
+    """Lanes a few elements apart: wide loads that end at the last element used, then a shuffle."""
+    assert where.stride is not None
+    width, step = e.lanes, abs(where.stride)
+    reverse = where.stride < 0
+    last = (width - 1) * step
+    starts = [k * width for k in range(step - 1)] + [last + 1 - width]
+    lowest = component - (last if reverse else 0)
+
+    def owner(element: int) -> int:
+        lane, off = divmod(element, step)
+        return -1 if off else (width - 1 - lane if reverse else lane)
+
+    parts = [
+        _wide_load(e, elem, where.at(e, lowest + s), [owner(s + i) for i in range(width)])
+        for s in starts
+    ]
+    places: list[int] = []
+    for lane in range(width):
+        element = (width - 1 - lane if reverse else lane) * step
+        part = min(element // width, step - 1)
+        places.append(part * width + element - starts[part])
+    if places == list(range(width)):
+        return parts[0]
+    whole = e.w.concat(parts, where.ll, width)
+    return e.w.pick(whole, where.ll, width * len(parts), places)
+
+
+# --- stores ---------------------------------------------------------------------------------------
+
+
+def _store(e: Emitter, op: Op) -> list[Names]:
+    buffer, *indices, value = op.args
+    elem: DType = buffer.type.elem  # type: ignore[union-attr]
+    where = address(e, buffer, indices)
+    if where.stride == 0:
+        _uniform_store(e, elem, where, _chosen(e, op))
+        return []
+    names = list(e.names(value, e.lanes))
+    n = len(names)
+    if elem.kind == "b":
+        x = Lanes(e.w, elem, e.lanes)
+        names = [x.convert("zext", name, "i8") for name in names]
+    if where.stride == n:
+        _contiguous_store(e, elem, where, names)
+    elif where.stride == -1 and n == 1:
+        backwards = list(reversed(range(e.lanes)))
+        names = [e.w.pick(names[0], where.ll, e.lanes, backwards)]
+        lowest = where.at(e, 1 - e.lanes)
+        _wide_store(e, elem, lowest, names[0], backwards)
+    else:
+        scatter(e, elem, where, names)
+    return []
+
+
+def _chosen(e: Emitter, op: Op) -> list[str]:
+    """The value to store at a uniform address: only one lane may be active there."""
+    value = op.args[-1]
+    names = e.names(value)
+    if not e.varies(value) or e.lanes == 1:
+        return list(names)
+    at = "0" if e.mask is None else e.w.first_set(e.mask, e.lanes)
+    return [e.w.let(f"extractelement {e.type(value)} {n}, i32 {at}") for n in names]
+
+
+def _uniform_store(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
+    for j, name in enumerate(names):
+        if elem.kind == "b":
+            name = e.w.let(f"zext i1 {name} to i8")
+        e.w.do(f"store {where.ll} {name}, ptr {where.at(e, j)}, align {elem.bytes}")
+
+
+def _contiguous_store(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
+    n = len(names)
+    block = min(e.lanes, max(1, WIDEST // n))
+    for start in range(0, e.lanes, block):
+        here = list(range(start, start + block))
+        if n == 1 and block == e.lanes:
+            whole = names[0]
+        else:
+            parts = [
+                name if block == e.lanes else e.w.pick(name, where.ll, e.lanes, here)
+                for name in names
+            ]
+            joined = e.w.concat(parts, where.ll, block)
+            mixed = [i % n * block + i // n for i in range(block * n)]
+            whole = joined if n == 1 else e.w.pick(joined, where.ll, block * n, mixed)
+        owners = [start + i // n for i in range(block * n)]
+        _wide_store(e, elem, where.at(e, start * n), whole, owners)
+
+
+def _wide_store(e: Emitter, elem: DType, pointer: str, value: str, owners: list[int]) -> None:
+    ll = in_memory(elem)
+    t = lanes(ll, len(owners))
+    if e.mask is None:
+        e.w.do(f"store {t} {value}, ptr {pointer}, align {elem.bytes}")
+        return
+    mask = _mask_of(e, owners)
+    if len(owners) == 1:
+        spare = e.w.cell(t)
+        safe = e.w.let(f"select i1 {mask}, ptr {pointer}, ptr {spare}")
+        e.w.do(f"store {t} {value}, ptr {safe}, align {elem.bytes}")
+        return
+    e.w.call(
+        "void",
+        f"llvm.masked.store.{suffix(ll, len(owners))}.p0",
+        (t, value),
+        (f"ptr align {elem.bytes}", pointer),
+        (lanes("i1", len(owners)), mask),
+    )
+
+
+# --- atomics, places ------------------------------------------------------------------------------
+
+_ATOMIC = {
+    "add": ("add", "add"),
+    "min": ("min", "umin"),
+    "max": ("max", "umax"),
+    "and": ("and", "and"),
+    "or": ("or", "or"),
+    "xor": ("xor", "xor"),
+}
+
+
+def _atomic(e: Emitter, op: Op) -> list[Names]:
+    buffer, *indices, value = op.args
+    (result,) = op.results
+    where = address(e, buffer, indices)
+    (operand,) = e.names(value, e.lanes)
+    if e.lanes == 1:
+        return [(_exchange(e, op, where.base, operand),)]
+    t = lanes(where.ll, e.lanes)
+    values, old = e.w.cell(t), e.w.cell(t)
+    e.w.do(f"store {t} {operand}, ptr {values}")
+    e.w.do(f"store {t} zeroinitializer, ptr {old}")
+    with each_active_lane(e, where) as (lane, pointer):
+        from_lane = e.w.let(f"getelementptr {where.ll}, ptr {values}, i64 {lane}")
+        mine = e.w.let(f"load {where.ll}, ptr {from_lane}")
+        before = _exchange(e, op, pointer, mine)
+        to_lane = e.w.let(f"getelementptr {where.ll}, ptr {old}, i64 {lane}")
+        e.w.do(f"store {where.ll} {before}, ptr {to_lane}")
+    name = e.w.let(f"load {t}, ptr {old}")
+    return [(name if e.varies(result) else e.w.pick(name, where.ll, e.lanes, [0]),)]
+
+
+def _exchange(e: Emitter, op: Op, pointer: str, operand: str) -> str:
+    """Combines one lane's value into memory; a group's own memory needs no atomicity."""
+    t = op.args[0].type
+    assert isinstance(t, Tensor)
+    kind, ll = op.attr("kind"), in_memory(t.elem)
+    if t.space == "shared":
+        before = e.w.let(f"load {ll}, ptr {pointer}")
+        after = arith.SPELLINGS[kind](Lanes(e.w, t.elem, 1), before, operand)
+        e.w.do(f"store {ll} {after}, ptr {pointer}")
+        return before
+    opcode = _ATOMIC[kind][t.elem.kind == "u"]
+    return e.w.let(f"atomicrmw {opcode} ptr {pointer}, {ll} {operand} monotonic")
+
+
+def _shared(e: Emitter, op: Op) -> list[Names]:
+    t: Tensor = op.attr("type")
+    size = t.elem.bytes
+    for extent in t.shape:
+        size *= extent
+    return [(e.w.cell("i8", -(-size // 4) * 4),)]
+
+
+def _table(e: Emitter, op: Op) -> list[Names]:
+    data: bytes = op.attr("data")
+    padded = data + bytes(-len(data) % 4)
+    name = f"@{e.w.fresh('table')}"
+    text = "".join(f"\\{byte:02X}" for byte in padded)
+    e.w.globals.append(
+        f'{name} = private unnamed_addr constant [{len(padded)} x i8] c"{text}", align 64'
+    )
+    return [(name,)]
+
+
+RULES = {
+    "load": _load,
+    "store": _store,
+    "atomic": _atomic,
+    "shared": _shared,
+    "table": _table,
+}

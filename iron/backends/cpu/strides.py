@@ -1,0 +1,109 @@
+"""How far an index moves from one lane to the next, and what that makes of an address.
+
+Index arithmetic is modular, but the wrapped lanes of a signed index lie outside every tensor and
+an unsigned one is anchored so that lanes before a wrap count down from zero (`memory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iron.analysis.uniform import Uniformity
+from iron.dtypes import DType
+from iron.ir.core import Op, Value, const_of, is_const
+
+SMALL = 1 << 12
+"""Strides beyond this are treated as unknown: they could wrap back into a tensor."""
+
+
+class Strides:
+    """The lane stride of values: a number of steps a lane, or None when it is not constant."""
+
+    def __init__(self, uniform: Uniformity) -> None:
+        self.uniform = uniform
+        self._known: dict[Value, int | None] = {}
+        self._loops: dict[Value, Op] = {}
+
+    def counts(self, counter: Value, loop: Op) -> None:
+        """Says that `counter` is the counter of `loop`."""
+        self._loops[counter] = loop
+
+    def of(self, value: Value) -> int | None:
+        """The lane stride of an integer value."""
+        if not self.uniform.varies(value):
+            return 0
+        if value not in self._known:
+            self._known[value] = None  # a loop through a carried value ends here
+            found = self._find(value)
+            small = found is not None and abs(found) <= SMALL
+            self._known[value] = found if small else None
+        return self._known[value]
+
+    def _find(self, value: Value) -> int | None:
+        if (loop := self._loops.get(value)) is not None:
+            return self.of(loop.args[0]) if not self.uniform.varies(loop.args[2]) else None
+        dtype = value.type
+        if value.op is None or not isinstance(dtype, DType) or not dtype.is_integer:
+            return None
+        if dtype.bits < 32:
+            return None
+        rule = _RULES.get(value.op.name)
+        return rule(self, value.op) if rule else None
+
+
+def _thread(s: Strides, op: Op) -> int | None:
+    return 1
+
+
+def _add(s: Strides, op: Op) -> int | None:
+    a, b = (s.of(v) for v in op.args)
+    return None if a is None or b is None else a + b
+
+
+def _sub(s: Strides, op: Op) -> int | None:
+    a, b = (s.of(v) for v in op.args)
+    return None if a is None or b is None else a - b
+
+
+def _mul(s: Strides, op: Op) -> int | None:
+    for factor, other in (op.args, op.args[::-1]):
+        if is_const(factor) and (stride := s.of(other)) is not None:
+            return stride * int(const_of(factor))
+    return None
+
+
+def _shl(s: Strides, op: Op) -> int | None:
+    value, by = op.args
+    if not is_const(by) or (stride := s.of(value)) is None:
+        return None
+    return stride << (int(const_of(by)) % value.type.bits)  # type: ignore[union-attr]
+
+
+def _cast(s: Strides, op: Op) -> int | None:
+    source = op.args[0].type
+    if not isinstance(source, DType) or not source.is_integer or source.bits < 32:
+        return None
+    return s.of(op.args[0])
+
+
+def _run(s: Strides, op: Op) -> int | None:
+    """`thread % c`: consecutive inside a simdgroup when c is a positive multiple of its width."""
+    number, by = op.args
+    if number.op is None or number.op.name != "thread" or not is_const(by):
+        return None
+    c = int(const_of(by))
+    if op.name == "and":
+        c = c + 1 if c >= 0 and c & (c + 1) == 0 else 0
+    return 1 if c > 0 and c % s.uniform.width == 0 else None
+
+
+_RULES: dict[str, Callable[[Strides, Op], int | None]] = {
+    "thread": _thread,
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "shl": _shl,
+    "cast": _cast,
+    "mod": _run,
+    "and": _run,
+}

@@ -1,0 +1,1 @@
+"""One driver a device interface; each is imported only when its device is used."""

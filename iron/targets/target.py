@@ -1,0 +1,37 @@
+"""One record that says what a target can do; passes and backends ask it and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iron.errors import error
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine as the compiler sees it.
+
+    `family` is `cpu` or `gpu` and selects the order of a kernel's `choose`. `simd` is the width of
+    a simdgroup, `max_threads` the largest group, `shared_bytes` the largest sum of a group's
+    shared arrays. `features` are names that passes and backends test with `has`. `triple`, `cpu`
+    and `attributes` identify the instruction set to a code generator.
+    """
+
+    name: str
+    family: str
+    simd: int
+    max_threads: int
+    shared_bytes: int
+    features: frozenset[str] = frozenset()
+    triple: str = ""
+    cpu: str = ""
+    attributes: str = ""
+
+    def has(self, feature: str) -> bool:
+        """True when the target has the feature called `feature`."""
+        return feature in self.features
+
+    def need(self, feature: str, what: str) -> None:
+        """Raises E0602 unless the target has `feature`; `what` names who needs it."""
+        if not self.has(feature):
+            raise error("E0602", f"{what} needs `{feature}`, which {self.name} does not have")
