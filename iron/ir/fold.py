@@ -11,23 +11,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from iron.dtypes import bool_
 from iron.ir import scalar
 from iron.ir.core import Value, const_of, is_const
 from iron.ir.table import OpDef, Trait
-from iron.ir.types import Vector, element
+from iron.ir.types import Vector, element, like
 
 if TYPE_CHECKING:
     from iron.ir.build import Builder
 
 
 def fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
-    """The value that stands for the op, or None when it has to be emitted."""
+    """The value that stands for the op, or None when it has to be emitted.
+
+    Operands that the row does not take raise OpTypeError, folded or not.
+    """
+    if row.sig and len(args) != len(row.operands):
+        return None
+    found = _fold(b, row, args, attrs)
+    if found is not None:
+        row.infer(args, attrs, ())
+    return found
+
+
+def _fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
     if row.ref is not None and args and all(_splat_const(a) is not None for a in args):
         return _computed(b, row, args, attrs)
     if row.unit:
         found = _identity(row, args)
         if found is not None:
             return found
+    if row.name in _ZEROS and (zero := _absorbed(row, args)) is not None:
+        return zero
+    if len(args) == 2 and args[0] is args[1] and (same := _of_itself(b, row, args[0])) is not None:
+        return same
     rule = _RULES.get(row.name)
     return rule(args, attrs) if rule else None
 
@@ -63,6 +80,34 @@ def _identity(row: OpDef, args: Sequence[Value]) -> Value | None:
     if row.has(Trait.COMMUTATIVE) and _is(args[0], unit):
         return args[1]
     return None
+
+
+_ZEROS = {"mul": 0, "and": 0, "or": -1}
+"""The constant that swallows the other operand, for integers and bool."""
+
+
+def _absorbed(row: OpDef, args: Sequence[Value]) -> Value | None:
+    dtype = element(args[0].type)
+    if dtype.is_float:
+        return None
+    zero = scalar.cast(_ZEROS[row.name], dtype)
+    return next((a for a in args if _is(a, zero)), None)
+
+
+def _of_itself(b: Builder, row: OpDef, x: Value) -> Value | None:
+    """x op x for integers and bool."""
+    if element(x.type).is_float:
+        return None
+    if row.name in ("and", "or", "min", "max"):
+        return x
+    if row.name in ("sub", "xor"):
+        return b.const(0, x.type)
+    if row.name in _REFLEXIVE:
+        return b.const(_REFLEXIVE[row.name], like(x.type, bool_))
+    return None
+
+
+_REFLEXIVE = {"eq": True, "le": True, "ge": True, "ne": False, "lt": False, "gt": False}
 
 
 def _is(value: Value, wanted: Any) -> bool:

@@ -8,6 +8,7 @@ to or from a storage float pass through f32. Callers silence numpy's floating-po
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,19 @@ def _literal(x: int | float, to: DType) -> Array:
             return to.np.type(wrapped)
         if to.is_integer:
             return _saturate(np.asarray(x, np.float64), to)
-        return to.np.type(x) if to.kind != "s" else np.float32(x).astype(to.np)
+        if to.kind == "b":
+            return to.np.type(x)
+        wide = np.float32(_sticky(x) if isinstance(x, int) else x)
+        return wide if to.kind == "f" else wide.astype(to.np)
+
+
+def _sticky(x: int) -> float:
+    """x with 53 bits, the last one set if any bit was dropped: f32 then rounds only once."""
+    size = abs(x)
+    drop = max(0, size.bit_length() - 53)
+    kept = size >> drop | (size & ((1 << drop) - 1) != 0)
+    value = math.ldexp(kept, drop) if drop < 900 else math.inf
+    return -value if x < 0 else value
 
 
 def _is_storage(dtype: np.dtype[Any]) -> bool:
