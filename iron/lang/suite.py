@@ -60,12 +60,20 @@ CODEC: Final = Tolerance("CODEC")
 
 
 def RED(n: Any) -> Tolerance:
-    """Sums, means and norms of n terms; condition: the sum of magnitudes in the result's units."""
+    """Sums, means and norms of n terms; condition: the sum of magnitudes in the result's units.
+
+    >>> RED("N // 2")
+    RED(N // 2)
+    """
     return Tolerance("RED", n)
 
 
 def RECUR(n: Any) -> Tolerance:
-    """Recurrences of n steps with f32 state; no condition."""
+    """Recurrences of n steps with f32 state; no condition.
+
+    >>> RECUR(16)
+    RECUR(16)
+    """
     return Tolerance("RECUR", n)
 
 

@@ -190,25 +190,55 @@ def atomic_add(x: View, index: Value, value: Value) -> Value:
 
 
 def atomic_min(x: View, index: Value, value: Value) -> Value:
-    """x[index] = min(x[index], value) without interruption; the old element. See `atomic_add`."""
+    """x[index] = min(x[index], value) without interruption; the old element. See `atomic_add`.
+
+    >>> @kernel
+    ... def lowest(x: In[u32, N], bins: InOut[u32, 1]):
+    ...     (i,) = each(N)
+    ...     atomic_min(bins, 0, x[i])
+    """
     raise outside("atomic_min")
 
 
 def atomic_max(x: View, index: Value, value: Value) -> Value:
-    """x[index] = max(x[index], value) without interruption; the old element. See `atomic_add`."""
+    """x[index] = max(x[index], value) without interruption; the old element. See `atomic_add`.
+
+    >>> @kernel
+    ... def highest(x: In[u32, N], bins: InOut[u32, 1]):
+    ...     (i,) = each(N)
+    ...     atomic_max(bins, 0, x[i])
+    """
     raise outside("atomic_max")
 
 
 def atomic_and(x: View, index: Value, value: Value) -> Value:
-    """x[index] &= value without interruption; the old element. See `atomic_add`."""
+    """x[index] &= value without interruption; the old element. See `atomic_add`.
+
+    >>> @kernel
+    ... def common(x: In[u32, N], bins: InOut[u32, 1]):
+    ...     (i,) = each(N)
+    ...     atomic_and(bins, 0, x[i])
+    """
     raise outside("atomic_and")
 
 
 def atomic_or(x: View, index: Value, value: Value) -> Value:
-    """x[index] |= value without interruption; the old element. See `atomic_add`."""
+    """x[index] |= value without interruption; the old element. See `atomic_add`.
+
+    >>> @kernel
+    ... def used(x: In[u32, N], bins: InOut[u32, 1]):
+    ...     (i,) = each(N)
+    ...     atomic_or(bins, 0, x[i])
+    """
     raise outside("atomic_or")
 
 
 def atomic_xor(x: View, index: Value, value: Value) -> Value:
-    """x[index] ^= value without interruption; the old element. See `atomic_add`."""
+    """x[index] ^= value without interruption; the old element. See `atomic_add`.
+
+    >>> @kernel
+    ... def parity(x: In[u32, N], bins: InOut[u32, 1]):
+    ...     (i,) = each(N)
+    ...     atomic_xor(bins, 0, x[i])
+    """
     raise outside("atomic_xor")
