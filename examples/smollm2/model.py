@@ -1,0 +1,171 @@
+"""The forward pass: memory allocated once, every launch bound once, nothing else per token.
+
+Weights stay quantised as the file holds them. A `Step` handles a fixed number of tokens at once;
+running it writes their keys and values into the cache and leaves their logits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from iron.kernels.gemm.qmv import qmv
+from iron.kernels.kv_cache.kv_append import kv_append
+from iron.kernels.norm.rms_norm import add_rms_norm, rms_norm
+from iron.kernels.ops.gated_activation import gated_activation
+from iron.kernels.quant.dequant_gather import dequant_gather
+from iron.kernels.rope.rope import rope, turns
+from iron.kernels.sdpa.decode import sdpa_decode
+from iron.quant.read_gguf import GgufFile, read_gguf
+from iron.quant.tensor import QTensor
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of the model; `head` elements a head, `theta` the base of rope's frequencies."""
+
+    layers: int
+    width: int
+    inner: int
+    heads: int
+    groups: int
+    head: int
+    eps: float
+    theta: float
+
+
+def shape_of(file: GgufFile) -> Shape:
+    """The sizes that the file's metadata state."""
+    llama = {k.removeprefix("llama."): v for k, v in file.metadata.items()}
+    return Shape(
+        layers=llama["block_count"],
+        width=llama["embedding_length"],
+        inner=llama["feed_forward_length"],
+        heads=llama["attention.head_count"],
+        groups=llama["attention.head_count_kv"],
+        head=llama["rope.dimension_count"],
+        eps=llama["attention.layer_norm_rms_epsilon"],
+        theta=llama["rope.freq_base"],
+    )
+
+
+class Model:
+    """An open model with a cache of `capacity` positions. The head shares the embedding's weights."""
+
+    def __init__(self, path: Path, capacity: int = 1024) -> None:
+        self.file = read_gguf(path)
+        self.shape = s = shape_of(self.file)
+        self.capacity = capacity
+        cells = (s.layers, s.groups, capacity, s.head)
+        self.keys, self.values = np.zeros(cells, np.float32), np.zeros(cells, np.float32)
+        pairs = np.arange(s.head // 2)
+        self.turns = turns(s.theta ** (-2.0 * pairs / s.head))
+        self.embedding = self.file.weight("token_embd.weight")
+        self._steps: dict[int, Step] = {}
+
+    def weight(self, layer: int, name: str) -> QTensor:
+        """A quantised matrix of a layer."""
+        return self.file.weight(f"blk.{layer}.{name}.weight")
+
+    def gain(self, layer: int, name: str) -> Array:
+        """The weight of a norm; after the last layer, that of the output norm."""
+        last = layer == self.shape.layers
+        return self.file.array("output_norm.weight" if last else f"blk.{layer}.{name}.weight")
+
+    def step(self, count: int) -> "Step":
+        """The bound launches for `count` tokens at once, made on first use."""
+        if count not in self._steps:
+            self._steps[count] = Step(self, count)
+        return self._steps[count]
+
+    def forward(self, tokens: Sequence[int], start: int) -> Array:
+        """Runs `tokens` at positions start, start + 1, ...; their logits, valid until the next run.
+
+        At most 8 tokens at once, all inside the capacity.
+        """
+        if start + len(tokens) > self.capacity:
+            raise ValueError(f"the cache holds {self.capacity} positions")
+        step = self.step(len(tokens))
+        step.tokens[:] = tokens
+        step.position[:] = range(start, start + len(tokens))
+        step.used[:] = range(start + 1, start + len(tokens) + 1)
+        for launch in step.launches:
+            launch()
+        return step.logits
+
+
+class Step:
+    """The buffers and bound launches for a fixed number of tokens; every buffer serves all layers.
+
+    Token i sees the cache up to its own position, so the tokens of one step are a batch of
+    single queries over one shared cache.
+    """
+
+    def __init__(self, model: Model, count: int) -> None:
+        s, self.model, self.count = model.shape, model, count
+        self.tokens, self.position, self.used = (np.zeros(count, np.uint32) for _ in range(3))
+        self.hidden, self.normed, self.out = (self._floats(s.width) for _ in range(3))
+        self.query, self.turned = (self._floats(s.heads, s.head) for _ in range(2))
+        self.key, self.turned_key = (self._floats(s.groups, s.head) for _ in range(2))
+        self.value = self._floats(s.groups, s.head)
+        self.seen, self.sums = self._floats(s.heads, s.head), self._floats(s.heads)
+        self.gate, self.up = self._floats(s.inner), self._floats(s.inner)
+        self.logits = self._floats(model.embedding.rows)
+        self.launches: list[Callable[[], Any]] = []
+        self._bind()
+
+    def _floats(self, *extents: int) -> Array:
+        return np.zeros((self.count, *extents), np.float32)
+
+    def _bind(self) -> None:
+        model, s = self.model, self.model.shape
+        first = dequant_gather.bind(w=model.embedding, idx=self.tokens, y=self.hidden)
+        norm = rms_norm.bind(x=self.hidden, w=model.gain(0, "attn_norm"), y=self.normed, eps=s.eps)
+        self.launches += [first, norm]
+        for layer in range(s.layers):
+            self._attention(layer)
+            self._norm(layer, "ffn_norm")
+            self._feed_forward(layer)
+            self._norm(layer + 1, "attn_norm")
+        self.launches.append(qmv.bind(x=self.normed, w=model.embedding, y=self.logits))
+
+    def _project(self, layer: int, name: str, x: Array, y: Array) -> None:
+        flat = [a.reshape(self.count, -1) for a in (x, y)]
+        self.launches.append(qmv.bind(x=flat[0], w=self.model.weight(layer, name), y=flat[1]))
+
+    def _rotate(self, x: Array, y: Array) -> None:
+        given = {"position": self.position, "frequency": self.model.turns, "scale": 1.0}
+        self.launches.append(rope.bind(x=x, y=y, PAIRING="adjacent", **given))
+
+    def _attention(self, layer: int) -> None:
+        model, s = self.model, self.model.shape
+        keys, values = model.keys[layer], model.values[layer]
+        self._project(layer, "attn_q", self.normed, self.query)
+        self._project(layer, "attn_k", self.normed, self.key)
+        self._project(layer, "attn_v", self.normed, self.value)
+        self._rotate(self.query, self.turned)
+        self._rotate(self.key, self.turned_key)
+        new = {"key": self.turned_key, "value": self.value, "position": self.position}
+        self.launches.append(kv_append.bind(keys=keys, values=values, **new))
+        shared = [np.broadcast_to(a, (self.count, *a.shape)) for a in (keys, values)]
+        options = {"scale": s.head**-0.5, "softcap": 0.0, "window": 0, "first": 0}
+        attend = {"q": self.turned, "k": shared[0], "v": shared[1], "used": self.used}
+        self.launches.append(sdpa_decode.bind(o=self.seen, lse=self.sums, **attend, **options))
+        self._project(layer, "attn_output", self.seen, self.out)
+
+    def _feed_forward(self, layer: int) -> None:
+        self._project(layer, "ffn_gate", self.normed, self.gate)
+        self._project(layer, "ffn_up", self.normed, self.up)
+        options = {"limit": 0.0, "alpha": 0.0, "VARIANT": "swiglu"}
+        self.launches.append(gated_activation.bind(g=self.gate, u=self.up, y=self.gate, **options))
+        self._project(layer, "ffn_down", self.gate, self.out)
+
+    def _norm(self, layer: int, name: str) -> None:
+        """hidden += out; normed = the sum, normalised."""
+        given = {"x": self.out, "residual": self.hidden, "w": self.model.gain(layer, name)}
+        made = {"y": self.normed, "h": self.hidden}
+        self.launches.append(add_rms_norm.bind(**given, **made, eps=self.model.shape.eps))

@@ -1,0 +1,1 @@
+"""Programs that use the thread level in earnest, each with an independent reference."""
