@@ -121,9 +121,10 @@ def _(rng, R, N, L2):
 
 
 @rms_norm.case(R=[3], N=[33], WEIGHT=[False, True], ROUNDED=[False, True], tol=RED("N"))
-def _(rng, R, N, WEIGHT):
+def _(rng, R, N, WEIGHT, ROUNDED):
     w = rng.normal(N) if WEIGHT else None
-    return {"x": rng.normal(R, N), "w": w, "residual": rng.normal(R, N), "eps": 0.0}
+    residual = None if ROUNDED else rng.normal(R, N)
+    return {"x": rng.normal(R, N), "w": w, "residual": residual, "eps": 0.0}
 
 
 @add_rms_norm.oracle

@@ -119,7 +119,7 @@ def inverse_erf(y):
         middle = (low + high) / 2
         below = np.vectorize(math.erf, otypes=[np.float64])(middle) < y
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return (low + high) / 2
+    return np.where(y == 0, 0.0, (low + high) / 2)
 
 
 LOW = {
