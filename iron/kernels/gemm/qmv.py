@@ -7,7 +7,7 @@ import numpy as np
 
 from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32, formats
 from iron.lang import group_sum, groups, kernel, minimum, require, thread, unrolled
-from iron.quant.format import by_name
+from iron.quant.format import Algebra, by_name
 
 M, N, K = dims("M N K")
 T = dtypes("T", f32, f16, bf16)
@@ -64,14 +64,21 @@ def qmv(
             y[m, n] = total.to(T)
 
 
+def terms(w):
+    """The size of decode(w)'s terms: s q and b reach a group's extreme where their sum is 0."""
+    dense = np.abs(w.decode().astype(np.float64))
+    if w.fmt.algebra is not Algebra.AFFINE:
+        return dense
+    groups = dense.reshape(*dense.shape[:-1], -1, w.fmt.group)
+    return np.repeat(groups.max(-1), w.fmt.group, -1)
+
+
 @qmv.oracle
 def _(x, w, bias, residual):
-    x, w = x, w.decode().astype(np.float64)
-    parts = x[:, None, :] * w[None]
-    extra = 0 if bias is None else bias
-    extra = extra + (0 if residual is None else residual)
-    size = np.abs(parts).sum(-1) + np.abs(extra)
-    return {"y": parts.sum(-1) + extra}, {"y": (np.sqrt((parts**2).sum(-1)), size)}
+    parts, size = x[:, None, :] * w.decode()[None], np.abs(x[:, None, :]) * terms(w)[None]
+    extra = (0 if bias is None else bias) + (0 if residual is None else residual)
+    root, total = np.sqrt((size**2).sum(-1)), size.sum(-1) + np.abs(extra)
+    return {"y": parts.sum(-1) + extra}, {"y": (root, total)}
 
 
 @qmv.case(M=[1, 3], N=[33], K=[320], tol=DOT)
