@@ -14,6 +14,8 @@ endif
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 JOBS ?= 2
+# Optional peers and devices to install with the development tools; CI adds them all.
+EXTRAS ?= dev
 PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
@@ -27,7 +29,7 @@ setup: $(READY)  ## create .venv and install Iron with its development tools
 $(VENV)/.ready: pyproject.toml
 	@python3 tools/check_python.py
 	python3 -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	$(VENV)/bin/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
 
 check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds

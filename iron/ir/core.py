@@ -113,7 +113,7 @@ class Require:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Kernel:
     """One specialisation of a kernel.
 

@@ -13,6 +13,7 @@ import numpy as np
 from iron.backends.cpu.entry import Compiled, Field, compile_kernel
 from iron.backends.cpu.machine import ENTRY, PIPELINE, Linked, host, link, object_code, version
 from iron.ir.core import Kernel
+from iron.runtime.cache import Cache
 from iron.targets.target import Target
 
 Array = np.ndarray[Any, Any]
@@ -86,6 +87,7 @@ class CpuDriver:
     """Compiles for and launches on this machine's CPU."""
 
     name = "cpu"
+    device = "cpu"
 
     def __init__(self, cache: ObjectCache | None = None, target: Target | None = None) -> None:
         self._cache = cache
@@ -110,6 +112,9 @@ class CpuDriver:
             linked = link(code, compiled.symbol)
         return CpuExecutable(compiled.fields, ENTRY(linked.address), linked)
 
+    def synchronise(self) -> None:
+        """Launches are finished when they return."""
+
     def _cached(self, key: str, symbol: str) -> Linked | None:
         code = self._cache.get(key) if self._cache is not None else None
         if code is None:
@@ -133,3 +138,8 @@ def cache_key(compiled: Compiled, target: Target) -> str:
         compiled.text,
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def open_driver() -> CpuDriver:
+    """The driver of this machine's CPU, with the user's cache of compiled code."""
+    return CpuDriver(Cache())

@@ -1,0 +1,79 @@
+"""The contract between the runtime and a backend, and the list of backends.
+
+A driver turns a lowered kernel into an executable for its device and launches it. It knows
+nothing of calls, Python signatures or tuning; `runtime.launch` is its only caller.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from iron.errors import error
+from iron.ir.core import Kernel
+from iron.targets.target import Target
+
+
+@runtime_checkable
+class Executable(Protocol):
+    """A loaded kernel."""
+
+    def launch(
+        self,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> None:
+        """Runs the kernel over `grid` groups.
+
+        `arrays` maps tensor parameters to the device's own array form (numpy on the host), with
+        any signed strides the parameter's type allows. Returns when the work is enqueued in the
+        order of earlier launches; a host driver returns when it is done. No group is launched
+        when an extent is 0.
+        """
+        ...
+
+
+@runtime_checkable
+class Driver(Protocol):
+    """A backend on one device.
+
+    `name` is the backend's name, `device` the kind of memory its arrays live in (`cpu`, `cuda`).
+    """
+
+    name: str
+    device: str
+
+    def target(self) -> Target:
+        """What kernels are compiled for; raises E0603 with the remedy when there is no device."""
+        ...
+
+    def load(self, kernel: Kernel) -> Executable:
+        """Compiles a lowered kernel, or finds it in the cache."""
+        ...
+
+    def synchronise(self) -> None:
+        """Returns when everything launched has finished; faults of the device surface here."""
+        ...
+
+
+BACKENDS: dict[str, str] = {
+    "interp": "iron.runtime.drivers.interp",
+    "cpu": "iron.runtime.drivers.cpu",
+}
+"""Backend names and the modules that provide `open_driver() -> Driver`."""
+
+_OPEN: dict[str, Driver] = {}
+
+
+def driver(name: str) -> Driver:
+    """The driver called `name`, opened on first use. Errors: E0603."""
+    found = _OPEN.get(name)
+    if found is None:
+        if name not in BACKENDS:
+            known = ", ".join(BACKENDS)
+            raise error("E0603", f"there is no backend `{name}`", help=f"backends are {known}")
+        found = _OPEN[name] = importlib.import_module(BACKENDS[name]).open_driver()
+    return found

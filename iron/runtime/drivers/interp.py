@@ -1,0 +1,56 @@
+"""The interpreter as a backend: the meaning of the language, with every check on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iron.ir import interp
+from iron.ir.core import Kernel
+from iron.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreted:
+    """A kernel that is run by the interpreter."""
+
+    kernel: Kernel
+
+    def launch(
+        self,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> None:
+        """Runs every group; raises the first fault with the user's lines."""
+        if 0 in grid:
+            return
+        partial = frozenset(p.name for p in self.kernel.params if p.partial)
+        interp.run(self.kernel, arrays, scalars, dims, grid, partial=partial)
+
+
+@dataclass(slots=True)
+class InterpreterDriver:
+    """The interpreter at one simd width."""
+
+    simd: int = 32
+    name: str = "interp"
+    device: str = "cpu"
+
+    def target(self) -> Target:
+        """A machine without limits that matter."""
+        return Target("interpreter", "cpu", self.simd, 1024, 1 << 20)
+
+    def load(self, kernel: Kernel) -> Interpreted:
+        """Nothing to compile."""
+        return Interpreted(kernel)
+
+    def synchronise(self) -> None:
+        """Launches are finished when they return."""
+
+
+def open_driver() -> InterpreterDriver:
+    """The interpreter at the width every backend's tests share."""
+    return InterpreterDriver()

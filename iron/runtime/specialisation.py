@@ -1,0 +1,77 @@
+"""Which specialisation a call gets: the Consts to try, and executables kept by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from iron.compiler import lower
+from iron.front.bind import Binding
+from iron.front.specialise import specialise
+from iron.ir.core import Kernel
+from iron.lang.declare import KernelFunction
+from iron.lang.parameter import ConstSpec
+from iron.runtime.driver import Driver, Executable
+from iron.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """A lowered kernel on a driver.
+
+    `in_place` holds the pairs (output, input) that may be the same memory.
+    """
+
+    kernel: Kernel
+    executable: Executable
+    in_place: frozenset[tuple[str, str]]
+
+
+_LOADED: WeakKeyDictionary[Kernel, dict[int, Specialised]] = WeakKeyDictionary()
+
+
+def load(fn: KernelFunction, binding: Binding, driver: Driver) -> Specialised:
+    """The specialisation for `binding`, traced, lowered and compiled at most once a driver."""
+    kernel = specialise(fn, binding, simd=driver.target().simd)
+    by_driver = _LOADED.setdefault(kernel, {})
+    found = by_driver.get(id(driver))
+    if found is None:
+        lowered = lower(kernel)
+        found = Specialised(lowered, driver.load(lowered), frozenset())
+        by_driver[id(driver)] = found
+    return found
+
+
+def candidates(
+    fn: KernelFunction, target: Target, given: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The Consts to try, best first: the kernel's choices for the target under its schedule.
+
+    What the caller gave is never changed. On a CPU a group is one simdgroup wide unless a choice,
+    a schedule or the caller says otherwise, and the declared width is tried after that.
+    """
+    scheduled = _scheduled(fn, target)
+    seen: list[dict[str, Any]] = []
+    for choice in fn.choices(target.family) or [{}]:
+        consts = {**scheduled, **choice, **given}
+        for attempt in _widths(fn, target, consts):
+            if attempt not in seen:
+                seen.append(attempt)
+                yield attempt
+
+
+def _widths(fn: KernelFunction, target: Target, consts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    narrow = target.family == "cpu" and "THREADS" not in consts
+    if narrow and isinstance(fn.signature.get("THREADS"), ConstSpec):
+        yield {**consts, "THREADS": target.simd}
+    yield consts
+
+
+def _scheduled(fn: KernelFunction, target: Target) -> dict[str, Any]:
+    """The schedule's entries for the target, from its family to its name."""
+    found: dict[str, Any] = {}
+    for key in (target.family, *sorted(target.features), target.name):
+        found.update(fn.schedule.get(key, {}))
+    return found
