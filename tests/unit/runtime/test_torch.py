@@ -55,7 +55,7 @@ def test_numpy_and_torch_mix() -> None:
 
 
 def test_what_cannot_be_shared_is_named() -> None:
-    with pytest.raises(KernelError, match="E0701.*`x`.*torch"):
+    with pytest.raises(KernelError, match=r"E0701.*`x`.*torch"):
         double(torch.ones(4, requires_grad=True))
     with pytest.raises(KernelError, match="contiguous"):
         double(torch.ones(8)[::2])
