@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iron.backends.cpu.state import Emitter
 from iron.backends.cpu.types import each_lane, in_memory, lanes, scalar
@@ -17,13 +17,23 @@ class Address:
     """Where the lanes of an access lie, in elements of type `ll`.
 
     With a known `stride` (elements a lane), `base` points at lane 0. Otherwise `base` points at
-    the part all lanes share and `offset` holds each lane's own i64 elements.
+    the part all lanes share and `offset` holds each lane's own i64 elements. Neighbours along the
+    last axis are `step` elements apart.
     """
 
     ll: str
     base: str
     stride: int | None
+    step: str
     offset: str = ""
+
+    def neighbour(self, e: Emitter, number: int) -> Address:
+        """The address of the `number`-th neighbour along the last axis."""
+        if not number:
+            return self
+        by = e.w.let(f"mul i64 {self.step}, {number}")
+        base = e.w.let(f"getelementptr {self.ll}, ptr {self.base}, i64 {by}")
+        return replace(self, base=base)
 
     def at(self, e: Emitter, element: int) -> str:
         """A pointer `element` elements after the base."""
@@ -62,9 +72,10 @@ def address(e: Emitter, buffer: Value, indices: Sequence[Value]) -> Address:
     ll = in_memory(t.elem)
     at = _sum(e, common, "i64")
     base = pointer if at == "0" else e.w.let(f"getelementptr {ll}, ptr {pointer}, i64 {at}")
+    last = per_axis[-1] if per_axis else "1"
     if even:
-        return Address(ll, base, total)
-    return Address(ll, base, None, _sum(e, own, lanes("i64", e.lanes)))
+        return Address(ll, base, total, last)
+    return Address(ll, base, None, last, _sum(e, own, lanes("i64", e.lanes)))
 
 
 def _steps(t: Tensor, names: Sequence[str]) -> list[str]:

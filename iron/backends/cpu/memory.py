@@ -28,15 +28,7 @@ def _load(e: Emitter, op: Op) -> list[Names]:
     buffer, *indices = op.args
     (result,) = op.results
     elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
-    where = address(e, buffer, indices)
-    if where.stride == 0:
-        raw, width = _uniform_load(e, elem, where, n), 1
-    elif where.stride == n:
-        raw, width = _contiguous_load(e, elem, where, n), e.lanes
-    elif where.stride is not None and abs(where.stride) <= FARTHEST:
-        raw, width = [_spaced_load(e, elem, where, j) for j in range(n)], e.lanes
-    else:
-        raw, width = gather(e, elem, where, n), e.lanes
+    raw, width = _parts(e, elem, address(e, buffer, indices), n)
     if elem.kind == "b":
         x = Lanes(e.w, u8, width)
         raw = [x.compare("ne", r, x.const(0)) for r in raw]
@@ -45,13 +37,27 @@ def _load(e: Emitter, op: Op) -> list[Names]:
     return [tuple(raw)]
 
 
+def _parts(e: Emitter, elem: DType, where: Address, n: int) -> tuple[list[str], int]:
+    """`n` neighbours in memory form, and at how many lanes."""
+    if n > 1 and where.step != "1":
+        single = [_parts(e, elem, where.neighbour(e, j), 1) for j in range(n)]
+        return [parts[0] for parts, _ in single], single[0][1]
+    if where.stride == 0:
+        return _uniform_load(e, elem, where, n), 1
+    if where.stride == n:
+        return _contiguous_load(e, elem, where, n), e.lanes
+    if where.stride is not None and abs(where.stride) <= FARTHEST:
+        return [_spaced_load(e, elem, where, j) for j in range(n)], e.lanes
+    return gather(e, elem, where, n), e.lanes
+
+
 def _uniform_load(e: Emitter, elem: DType, where: Address, n: int) -> list[str]:
     return [e.w.let(f"load {where.ll}, ptr {where.at(e, j)}, align {elem.bytes}") for j in range(n)]
 
 
 def _contiguous_load(e: Emitter, elem: DType, where: Address, n: int) -> list[str]:
     """Components of lanes whose elements lie one after another, a block of lanes at a time."""
-    block = min(e.lanes, max(1, WIDEST // n))
+    block = _lanes_at_once(e, n)
     parts: list[list[str]] = [[] for _ in range(n)]
     for start in range(0, e.lanes, block):
         owners = [start + i // n for i in range(block * n)]
@@ -60,6 +66,14 @@ def _contiguous_load(e: Emitter, elem: DType, where: Address, n: int) -> list[st
             at = [i * n + j for i in range(block)]
             parts[j].append(whole if n == 1 else e.w.pick(whole, where.ll, block * n, at))
     return [e.w.concat(p, where.ll, block) for p in parts]
+
+
+def _lanes_at_once(e: Emitter, n: int) -> int:
+    """How many lanes' neighbours fit the widest vector: a power of two or all lanes."""
+    block = 1
+    while 2 * block * n <= WIDEST:
+        block *= 2
+    return min(e.lanes, block)
 
 
 def _wide_load(e: Emitter, elem: DType, pointer: str, owners: list[int]) -> str:
@@ -130,24 +144,33 @@ def _store(e: Emitter, op: Op) -> list[Names]:
     buffer, *indices, value = op.args
     elem: DType = buffer.type.elem  # type: ignore[union-attr]
     where = address(e, buffer, indices)
-    if where.stride == 0:
-        _uniform_store(e, elem, where, _chosen(e, op))
-        return []
-    names = list(e.names(value, e.lanes))
-    n = len(names)
+    uniform = where.stride == 0
+    names = _chosen(e, op) if uniform else list(e.names(value, e.lanes))
     if elem.kind == "b":
-        x = Lanes(e.w, elem, e.lanes)
+        x = Lanes(e.w, elem, 1 if uniform else e.lanes)
         names = [x.convert("zext", name, "i8") for name in names]
-    if where.stride == n:
+    if len(names) > 1 and where.step != "1":
+        for j, name in enumerate(names):
+            _store_parts(e, elem, where.neighbour(e, j), [name])
+    else:
+        _store_parts(e, elem, where, names)
+    return []
+
+
+def _store_parts(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
+    """Neighbours in memory form, scalars where the address is uniform."""
+    n = len(names)
+    if where.stride == 0:
+        for j, name in enumerate(names):
+            e.w.do(f"store {where.ll} {name}, ptr {where.at(e, j)}, align {elem.bytes}")
+    elif where.stride == n:
         _contiguous_store(e, elem, where, names)
     elif where.stride == -1 and n == 1:
         backwards = list(reversed(range(e.lanes)))
-        names = [e.w.pick(names[0], where.ll, e.lanes, backwards)]
-        lowest = where.at(e, 1 - e.lanes)
-        _wide_store(e, elem, lowest, names[0], backwards)
+        turned = e.w.pick(names[0], where.ll, e.lanes, backwards)
+        _wide_store(e, elem, where.at(e, 1 - e.lanes), turned, backwards)
     else:
         scatter(e, elem, where, names)
-    return []
 
 
 def _chosen(e: Emitter, op: Op) -> list[str]:
@@ -160,16 +183,9 @@ def _chosen(e: Emitter, op: Op) -> list[str]:
     return [e.w.let(f"extractelement {e.type(value)} {n}, i32 {at}") for n in names]
 
 
-def _uniform_store(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
-    for j, name in enumerate(names):
-        if elem.kind == "b":
-            name = e.w.let(f"zext i1 {name} to i8")
-        e.w.do(f"store {where.ll} {name}, ptr {where.at(e, j)}, align {elem.bytes}")
-
-
 def _contiguous_store(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
     n = len(names)
-    block = min(e.lanes, max(1, WIDEST // n))
+    block = _lanes_at_once(e, n)
     for start in range(0, e.lanes, block):
         here = list(range(start, start + block))
         if n == 1 and block == e.lanes:
