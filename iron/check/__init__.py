@@ -1,1 +1,1 @@
-"""Checks of kernels against their oracles: cases, bounds, power of a case, mutations."""
+"""Checks of kernels against their oracles: cases, power of a case, mutations, random programs."""

@@ -35,8 +35,9 @@ def run(
 ) -> None:
     """Runs every group of `grid`, writing the tensors of `arrays` in place.
 
-    `arrays` holds one numpy array for each tensor parameter, of any signed strides. Outputs named
-    in `partial` may keep unwritten elements. `checks=False` leaves out races and initialisation.
+    `arrays` holds one numpy array for each tensor parameter, of any signed strides. Outputs that
+    are declared partial or named in `partial` may keep unwritten elements. `checks=False` leaves
+    out races and initialisation.
     Raises KernelError E0312, E0402, E0404 or E0410.
     """
     m = Machine(kernel, _HANDLERS, grid, checks)
@@ -52,4 +53,5 @@ def run(
         for first in range(0, groups, step):
             m.open_chunk(first, min(step, groups - first))
             m.block(kernel.body, None)
-    memory.unwritten(m, partial)
+    declared = {p.name for p in kernel.params if p.partial}
+    memory.unwritten(m, partial | declared)

@@ -1,5 +1,7 @@
 """Positive controls of the interpreter's checks: id, the user's lines, and what is named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -143,6 +145,8 @@ def test_unwritten_output_unless_partial():
     text = stands(fault(kernel, {"y": np.zeros((4, 2), np.int32)}), "E0402", 17)
     assert "4 of 8 elements are never written, the first is [0, 0]" in text
     run(kernel, {"y": np.zeros((4, 2), np.int32)}, {}, {}, (1,), partial=frozenset({"y"}))
+    declared = replace(kernel, params=(replace(kernel.params[0], partial=True),))
+    run(declared, {"y": np.zeros((4, 2), np.int32)}, {}, {}, (1,))
 
 
 def test_atomic_on_uninitialised_memory():

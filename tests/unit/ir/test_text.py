@@ -14,7 +14,7 @@ from tests.unit.ir.handmade import Handmade
 EXAMPLE = """\
 kernel "scale" rank 1 threads 32 simd 32 index i32
 tensor "x" in f32[?]
-tensor "y" out f32[?, ?] strided
+tensor "y" out f32[?, ?] strided partial
 scalar "s" f32
 dim "N" i32
 require "N > 0"

@@ -1,0 +1,99 @@
+"""Agreement of roads: what a program leaves in memory, compared bit for bit.
+
+All NaNs count as one. The reference road interprets the kernel exactly as it was built; every
+other road starts from the same kernel and may rewrite or compile it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iron.check.generate.program import Arguments, Program, arguments
+from iron.ir.core import Kernel
+from iron.ir.interp import run
+from iron.ir.rebuild import rebuild
+from iron.ir.text import parse_kernel, print_kernel
+from iron.ir.verify import verify
+
+Array = np.ndarray[Any, Any]
+Road = Callable[[Program, Arguments], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A road that went wrong: `kind` is `values` or the name of an exception."""
+
+    road: str
+    kind: str
+    detail: str
+
+
+def interpret(kernel: Kernel, program: Program, given: Arguments) -> None:
+    """Runs `kernel` in the program's setting, writing the arguments in place."""
+    run(kernel, given.arrays, given.scalars, given.dims, program.setting.grid)
+
+
+def reference(program: Program, given: Arguments) -> None:
+    """The kernel as it was built."""
+    verify(program.kernel)
+    interpret(program.kernel, program, given)
+
+
+def folded(program: Program, given: Arguments) -> None:
+    """The kernel emitted anew with folding and value numbering."""
+    kernel = rebuild(program.kernel)
+    verify(kernel)
+    interpret(kernel, program, given)
+
+
+def printed(program: Program, given: Arguments) -> None:
+    """The kernel that its text describes."""
+    kernel = parse_kernel(print_kernel(program.kernel))
+    verify(kernel)
+    interpret(kernel, program, given)
+
+
+ROADS: dict[str, Road] = {"fold": folded, "text": printed}
+
+
+def agree(program: Program, roads: Mapping[str, Road] | None = None) -> list[Difference]:
+    """Where the roads differ from the reference; empty when all agree.
+
+    An error of the reference road itself is raised: the program is not legal.
+    """
+    want = arguments(program)
+    reference(program, want)
+    out: list[Difference] = []
+    for name, road in (ROADS if roads is None else roads).items():
+        have = arguments(program)
+        try:
+            road(program, have)
+        except Exception as problem:
+            out.append(Difference(name, type(problem).__name__, str(problem)))
+            continue
+        detail = unlike(want.arrays, have.arrays)
+        if detail:
+            out.append(Difference(name, "values", detail))
+    return out
+
+
+def unlike(want: Mapping[str, Array], have: Mapping[str, Array]) -> str:
+    """The first element whose bits differ, as text; empty when there is none."""
+    for name, a in want.items():
+        b = have[name]
+        bad = ~(same_bits(a, b))
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            return f"{name}{list(at)}: {a[at]!r} by the reference, {b[at]!r} here"
+    return ""
+
+
+def same_bits(a: Array, b: Array) -> Array:
+    """Elementwise equality of bits, where all NaNs are one."""
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    equal = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+    return equal | ((a != a) & (b != b))
