@@ -65,7 +65,8 @@ class _Writer:
         body = Block()
         with self.b.into(body, {}):
             scene, outs = self.scene(rows)
-            scene.steps(self.rng.randrange(6, 22))
+            scene.steps(self.rng.randrange(10, 50))
+            scene.show(scene.pool.values[-40:])
             for out in outs:
                 self.close(scene, out)
         body.params = tuple(self.values)
@@ -89,6 +90,7 @@ class _Writer:
         inputs = [self.tensor(f"x_{t}", t, "in", SIZE) for t in dict.fromkeys((f32, i32, *some))]
         grids = [self.tensor("grid", rng.choice(ALL), "in", 16, 11, packed=not odd)]
         cells = [self.tensor("cell", rng.choice(ALL), "inout", self.total, packed=not odd)]
+        trace = self.tensor("trace", u32, "inout", self.total)
         counter = self.tensor("counter", rng.choice([i32, u32]), "inout", 8)
         outs = [self.out(k) for k in range(rng.choice([2, 3, 4]))]
         scalars = [self.param(f"s{k}", "scalar", rng.choice(ALL)) for k in range(2)]
@@ -97,11 +99,14 @@ class _Writer:
         for v in (*scalars, *dims):
             pool.add(v, True)
         thread, own = self.places(pool, dims[1])
-        scene = Scene(pool, rows, self.threads, self.index, thread, own, inputs, grids, cells)
+        pool.own = own
+        scene = Scene(pool, rows, self.threads, self.index, thread, own, trace)
+        scene.inputs, scene.grids, scene.cells = inputs, grids, cells
         scene.counters[counter] = rng.choice(ATOMICS)
         scene.shared = [self.shared(k) for k in range(2)]
         for buffer in inputs:
-            pool.add(self.b.emit("load", buffer, pool.index(SIZE), attrs=(0,)))
+            at = pool.spread_index(own, SIZE)
+            pool.add(self.b.emit("load", buffer, at, attrs=(0,)))
         return scene, outs
 
     def out(self, number: int) -> Value:

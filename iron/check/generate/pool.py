@@ -10,22 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DTYPES, DType, bool_, f32
+from iron.dtypes import DTYPES, DType, bool_, f32, i32, u16, u32
 from iron.ir.build import Builder
 from iron.ir.core import Value
 from iron.ir.types import Tensor, Type, Vector, count, element, vector
 
 ALL = tuple(DTYPES.values())
 INTEGERS = tuple(t for t in ALL if t.is_integer)
+_WEIGHTS = {f32: 5, i32: 2, u32: 2}
 _FLOATS = (0.0, -0.0, 1.0, -1.5, 3e38, 1e-40, np.inf, -np.inf, np.nan, 87.5, 2.0**31, 65504.0)
 
 
 @dataclass(slots=True)
 class Pool:
-    """Values that the next op may use; `uniform` are those equal across a group."""
+    """Values that the next op may use; `uniform` are those equal across a group.
+
+    `own` numbers the threads of the launch, where it is known already.
+    """
 
     rng: Random
     b: Builder
+    own: Value | None = None
     values: list[Value] = field(default_factory=list[Value])
     uniform: set[Value] = field(default_factory=set[Value])
 
@@ -95,15 +100,25 @@ class Pool:
 
     def type(self, kinds: str = "fiubs", *, vectors: bool = True) -> DType | Vector:
         """A random scalar type of these kinds, or a vector of one."""
-        dtype = self.rng.choice([t for t in ALL if t.kind in kinds])
+        fits = [t for t in ALL if t.kind in kinds]
+        dtype = self.rng.choices(fits, [_WEIGHTS.get(t, 1) for t in fits])[0]
         length = self.rng.choice([0, 0, 0, 0, 2, 3, 4, 8]) if vectors else 0
         return vector(dtype, length) if length else dtype
 
     def index(self, size: int, *, uniform: bool = False) -> Value:
         """An integer from 0 to below `size`, a power of two, of any integer type."""
+        if self.own is not None and not uniform and self.rng.random() < 0.5:
+            return self.spread_index(self.own, size)
         dtype = self.rng.choice(INTEGERS)
         v = self.pick(dtype, uniform=uniform)
         return self.emit("and", v, self.const(dtype, min(size - 1, dtype.max)))
+
+    def spread_index(self, own: Value, size: int) -> Value:
+        """A place below `size` that differs between neighbouring threads."""
+        t = own.type
+        turned = self.emit("mul", own, self.const(t, self.rng.choice([1, 1, 3, 7, 11])))
+        moved = self.emit("add", turned, self.const(t, self.rng.randrange(size)))
+        return self.emit("and", moved, self.const(t, size - 1))
 
     def number(self, v: Value) -> Value:
         """`v` with NaNs replaced by 0: the sign and payload of a NaN are unspecified."""
@@ -117,6 +132,36 @@ class Pool:
     def bits(self, v: Value, to: DType) -> Value:
         """A bit cast of a value without NaNs."""
         return self.emit("bitcast", self.number(v), attrs=(to,))
+
+    def word(self, v: Value) -> Value:
+        """A u32 in which a change of `v` shows."""
+        if isinstance(v.type, Vector):
+            at = self.rng.randrange(v.type.count)
+            return self.word(self.emit("extract", v, attrs=(at,)))
+        t = element(v.type)
+        if t.is_float:
+            return self._float_word(v, t)
+        if t.bits < 64:
+            return v if t is u32 else self.emit("cast", v, attrs=(u32,))
+        halves = self.bits(v, u32)
+        low, high = (self.emit("extract", halves, attrs=(k,)) for k in (0, 1))
+        return self.emit("xor", low, high)
+
+    def _float_word(self, v: Value, t: DType) -> Value:
+        wide = v if t is f32 else self.emit("cast", v, attrs=(f32,))
+        shown = self.bits(v, u32 if t is f32 else u16)
+        if t is not f32:
+            shown = self.emit("cast", shown, attrs=(u32,))
+        nan = self.const(u32, 0x5A5A5A5A)
+        return self.emit("where", self.emit("eq", wide, wide), shown, nan)
+
+    def digest(self, values: list[Value]) -> Value:
+        """A u32 in which a change of any of the values shows."""
+        total = self.const(u32, 1)
+        for v in values:
+            total = self.emit("mul", total, self.const(u32, 0x9E3779B1))
+            total = self.emit("xor", total, self.word(v))
+        return total
 
     def bit_targets(self, t: Type) -> list[DType]:
         """The dtypes that `t` can be cast to bit by bit."""

@@ -13,15 +13,17 @@ from iron.ir.table import Trait
 from iron.ir.types import Tensor, element
 from iron.ir.verify import verify
 
-Cut = Callable[[Kernel], Kernel]
-
 
 def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """The smallest program found by deleting one op or region at a time.
+    """The smallest program found by deleting ops, many at a time and then one by one.
 
     `fails` is asked only about kernels that verify; it says whether one still fails as the first
     did. Ends when no single deletion keeps the failure.
     """
+    size = len(_ops(program)) // 2
+    while size:
+        program = _without_runs(program, size, fails)
+        size //= 2
     while True:
         smaller = next((p for p in _smaller(program) if fails(p)), None)
         if smaller is None:
@@ -29,13 +31,29 @@ def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
         program = smaller
 
 
+def _ops(program: Program) -> list[Op]:
+    """The ops that can be taken away, last first."""
+    return [op for op in program.kernel.body.walk() if _ways(op)][::-1]
+
+
+def _without_runs(program: Program, size: int, fails: Callable[[Program], bool]) -> Program:
+    """The program without those runs of `size` ops that it can do without."""
+    at = 0
+    while at < len(ops := _ops(program)):
+        kernel = without_unused(_cut(program.kernel, set(ops[at : at + size]), 0))
+        smaller = Program(kernel, program.setting)
+        if _legal(kernel) and fails(smaller):
+            program = smaller
+        else:
+            at += size
+    return program
+
+
 def _smaller(program: Program) -> Iterator[Program]:
     """Programs with one thing less, largest cuts first."""
-    ops = list(program.kernel.body.walk())
-    ops.sort(key=_weight, reverse=True)
-    for op in ops:
+    for op in sorted(_ops(program), key=_weight, reverse=True):
         for how in range(_ways(op)):
-            kernel = without_unused(_cut(program.kernel, op, how))
+            kernel = without_unused(_cut(program.kernel, {op}, how))
             if _legal(kernel):
                 yield Program(kernel, program.setting)
 
@@ -61,12 +79,12 @@ def _legal(kernel: Kernel) -> bool:
     return True
 
 
-def _cut(kernel: Kernel, target: Op, how: int) -> Kernel:
-    """The kernel without `target`: its results become zeros, an operand, or those of a side."""
+def _cut(kernel: Kernel, targets: set[Op], how: int) -> Kernel:
+    """The kernel without `targets`: their results become zeros, an operand, or those of a side."""
     sweep = Sweep({}, fold=False)
 
     def rule(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if op is not target:
+        if op not in targets:
             return None
         if op.name == "if" and how:
             side = op.regions[how - 1]
@@ -77,7 +95,7 @@ def _cut(kernel: Kernel, target: Op, how: int) -> Kernel:
             return (fitting[how - 1], *(_zero(b, r) for r in op.results[1:]))
         return tuple(_zero(b, r) for r in op.results)
 
-    sweep.rules = {target.name: rule}
+    sweep.rules = dict.fromkeys({op.name for op in targets}, rule)
     return replace_blocks(kernel, body=sweep.block(kernel.body))
 
 

@@ -39,6 +39,7 @@ class Scene:
     index: DType
     thread: Value
     own: Value
+    trace: Value
     inputs: list[Value] = field(default_factory=list[Value])
     grids: list[Value] = field(default_factory=list[Value])
     cells: list[Value] = field(default_factory=list[Value])
@@ -48,12 +49,21 @@ class Scene:
     met: bool = False
     depth: int = 0
 
+    def show(self, values: list[Value]) -> None:
+        """Mixes a digest of `values` into this thread's element of the trace."""
+        pool, values = self.pool, [v for v in values if self.pool.rng.random() < 0.9]
+        if values:
+            old = pool.b.emit("load", self.trace, self.own, attrs=(0,))
+            new = pool.b.emit("add", old, pool.digest(values))
+            pool.b.emit_all("store", (self.trace, self.own, new))
+
     def steps(self, turns: int) -> None:
         """Emits `turns` random steps."""
         rng = self.pool.rng
         for _ in range(turns):
-            if rng.random() < 0.5:
-                elementwise(self, rng.choice(self.rows))
+            if rng.random() < 0.65:
+                weights = [3 if row.unit else 1 for row in self.rows]
+                elementwise(self, rng.choices(self.rows, weights)[0])
             else:
                 weights = [w for _, w in STEPS]
                 rng.choices([s for s, _ in STEPS], weights)[0](self)
@@ -68,14 +78,24 @@ def elementwise(s: Scene, row: OpDef) -> None:
     t = pool.type(row.kinds)
     wanted = row.sig.split("->")[0].split()
     args = [pool.pick(_like(t, bool_) if w == "b" else t) for w in wanted]
-    if rng.random() < 0.2 and wanted.count("T") > 1:
-        unit = rng.choice([0, 1, -1]) if element(t) is not bool_ else rng.random() < 0.5
-        args[-1] = pool.const(t, unit)
+    if wanted.count("T") > 1:
+        _degenerate(pool, t, args)
     shows = _SIGN_SHOWS.get(row.name)
     if shows is not None:
         args[shows] = pool.number(args[shows])
     attrs = (rng.choice(ALL),) if row.attrs else ()
     pool.emit(row.name, *args, attrs=attrs)
+
+
+def _degenerate(pool: Pool, t: DType | Vector, args: list[Value]) -> None:
+    """Now and then the operands that rewrites are about: equal ones, and small constants."""
+    chance, dtype = pool.rng.random(), element(t)
+    if chance < 0.1:
+        args[-1] = args[-2]
+    elif chance < 0.35:
+        small: list[object] = [True, False] if dtype is bool_ else [0, 1, -1, 2, dtype.bits]
+        small += [-0.0] if dtype.is_float else []
+        args[-1 if pool.rng.random() < 0.7 else -2] = pool.const(t, pool.rng.choice(small))
 
 
 def _like(t: DType | Vector, dtype: DType) -> DType | Vector:
@@ -274,7 +294,9 @@ def _region(
         for p in params:
             pool.add(p, together and p is params[0])
         s.together, s.depth = before and together, s.depth + 1
-        s.steps(pool.rng.randrange(1, 6))
+        start = len(pool.values)
+        s.steps(pool.rng.randrange(1, 8))
+        s.show(pool.values[start:])
         pool.b.emit_all("yield", close())
         s.together, s.depth = before, s.depth - 1
     return block

@@ -89,19 +89,19 @@ def _twice(p: Handmade) -> None:
 
 def _results(p: Handmade) -> None:
     op = Op(TABLE["neg"], (p.thread(),))
-    op.results = (Value(f32, op),)
+    object.__setattr__(op, "results", (Value(f32, op),))
     p.body.ops.append(op)
 
 
 def _operands(p: Handmade) -> None:
     op = Op(TABLE["barrier"], ())
-    op.args = (p.thread(),)
+    object.__setattr__(op, "args", (p.thread(),))
     p.body.ops.append(op)
 
 
 def _attrs(p: Handmade) -> None:
     op = Op(TABLE["thread"], (), (i32,))
-    op.attrs = ()
+    object.__setattr__(op, "attrs", ())
     p.body.ops.append(op)
 
 

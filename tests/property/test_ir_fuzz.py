@@ -1,0 +1,186 @@
+"""Random programs from the op table: every road leaves the same bits, and a wrong one is seen."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iron.check.generate import __main__ as command
+from iron.check.generate import generate, rows
+from iron.check.generate.agree import ROADS, agree, reference, same_bits
+from iron.check.generate.program import arguments, load, save
+from iron.dtypes import DTYPES, bf16, f16, f32
+from iron.ir import build
+from iron.ir.fold import fold
+from iron.ir.table import TABLE, Trait
+from iron.ir.text import print_kernel
+from iron.ir.types import element
+
+BLOCK = 130
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("first", [0, 50_000, 8_000_000])
+def test_roads_agree(first):
+    found = {seed: agree(generate(seed)) for seed in range(first, first + BLOCK)}
+    assert {seed: d for seed, d in found.items() if d} == {}
+
+
+def test_generation_is_deterministic():
+    for seed in (3, 4):
+        a, b = generate(seed), generate(seed)
+        assert print_kernel(a.kernel) == print_kernel(b.kernel)
+        assert a.setting == b.setting
+        x, y = arguments(a), arguments(b)
+        assert all(same_bits(x.arrays[n], y.arrays[n]).all() for n in x.arrays)
+    assert print_kernel(generate(3).kernel) != print_kernel(generate(4).kernel)
+
+
+def test_generator_reaches_every_row_and_dtype():
+    seen: set[tuple[str, str]] = set()
+    names: Counter[str] = Counter()
+    for seed in range(400):
+        for op in generate(seed).kernel.body.walk():
+            names[op.name] += 1
+            if op.row.sig:
+                seen.add((op.name, element(op.args[-1].type).name))
+    wanted = {(row.name, t.name) for row in rows() for t in DTYPES.values() if t.kind in row.kinds}
+    assert wanted - seen == set()
+    assert set(names) == {n for n, row in TABLE.items() if not row.has(Trait.EXPANDED)}
+
+
+def test_programs_leave_varied_values():
+    """Outputs that are all alike would hide a difference."""
+    varied = 0
+    for seed in range(20):
+        program = generate(seed)
+        given = arguments(program)
+        before = given.arrays["trace"].copy()
+        reference(program, given)
+        changed = given.arrays["trace"] != before
+        varied += changed.all() and len(np.unique(given.arrays["trace"])) > changed.size // 3
+    assert varied >= 16
+
+
+# --- the comparison has teeth ---------------------------------------------------------------------
+
+Wrong = Callable[..., object]
+
+
+def _constant(value):
+    """The scalar of a constant or of a splat of one, else None."""
+    op = value.op
+    if op is not None and op.name == "splat":
+        op = op.args[0].op
+    return op.attrs[0] if op is not None and op.name == "const" else None
+
+
+def _is_zero(value) -> bool:
+    held = _constant(value)
+    return held is not None and held == 0
+
+
+def _plus_zero(b, row, args):
+    """x + 0 is x: wrong for x = -0.0."""
+    hit = row.name == "add" and element(args[0].type) is f32 and _is_zero(args[1])
+    return args[0] if hit else None
+
+
+def _times_zero(b, row, args):
+    """x * 0 is 0: wrong for infinities, NaN and negative numbers."""
+    hit = row.name == "mul" and element(args[0].type) is f32 and _is_zero(args[1])
+    return args[1] if hit else None
+
+
+def _minus_itself(b, row, args):
+    """x - x is 0: wrong for infinities and NaN."""
+    if row.name == "sub" and args[0] is args[1]:
+        return b.const(0, args[0].type)
+    return None
+
+
+def _equals_itself(b, row, args):
+    """x == x is true: wrong for NaN."""
+    if row.name == "eq" and args[0] is args[1]:
+        return b.const(True, row.infer(args, (), ())[0])
+    return None
+
+
+def _shifted_out(b, row, args):
+    """A shift by the width or more is 0: wrong, counts are taken modulo the width."""
+    if row.name in ("shl", "shr"):
+        count = _constant(args[1])
+        if count is not None and count >= element(args[0].type).bits:
+            return b.const(0, args[0].type)
+    return None
+
+
+@pytest.mark.parametrize(
+    "wrong", [_plus_zero, _times_zero, _minus_itself, _equals_itself, _shifted_out]
+)
+def test_a_planted_wrong_fold_is_caught(wrong: Wrong, monkeypatch):
+    def planted(b, row, args, attrs):
+        found = wrong(b, row, args)
+        return fold(b, row, args, attrs) if found is None else found
+
+    monkeypatch.setattr(build, "fold", planted)
+    road = {"fold": ROADS["fold"]}
+    assert any(d.kind == "values" for seed in range(250) for d in agree(generate(seed), road))
+
+
+def test_nans_are_one_and_zeros_are_two():
+    a = np.array([np.nan, 0.0, 1.0], np.float32)
+    b = np.array([-np.nan, -0.0, 1.0], np.float32)
+    b[:1].view(np.uint32)[:] = 0xFFC00001
+    for t in (f32, f16, bf16):
+        assert same_bits(a.astype(t.np), b.astype(t.np)).tolist() == [True, False, True]
+
+
+# --- shrinking and replay -------------------------------------------------------------------------
+
+
+def _plant(monkeypatch) -> None:
+    def planted(b, row, args, attrs):
+        found = _minus_itself(b, row, args)
+        return fold(b, row, args, attrs) if found is None else found
+
+    monkeypatch.setattr(build, "fold", planted)
+
+
+def test_failure_shrinks_to_a_file_that_one_command_replays(monkeypatch, tmp_path: Path, capsys):
+    with monkeypatch.context() as patch:
+        _plant(patch)
+        seed = next(s for s in range(250) if any(d.kind == "values" for d in agree(generate(s))))
+        assert command.main(["fuzz", str(seed), "1", "--folder", str(tmp_path)]) == 1
+        (file,) = tmp_path.iterdir()
+        said = capsys.readouterr().out
+        assert f"python -m iron.check.generate replay {file} --roads fold" in said
+        ops = [op.name for op in load(file).kernel.body.walk()]
+        assert "sub" in ops
+        assert len(ops) < 45
+        assert command.main(["replay", str(file)]) == 1
+        assert "fold: values: " in capsys.readouterr().out
+    assert command.main(["replay", str(file)]) == 0
+    assert "agree with the reference" in capsys.readouterr().out
+
+
+def test_saved_program_is_the_same_program(tmp_path: Path):
+    for seed in (1, 2):
+        program, file = generate(seed), tmp_path / "p.ir"
+        save(program, file)
+        again = load(file)
+        assert again.setting == program.setting
+        assert print_kernel(again.kernel) == print_kernel(program.kernel)
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'kernel "x"', "// setting {", "// setting {}\n", '// setting {"seed": 1']
+)
+def test_file_that_is_no_program_is_refused(text, tmp_path: Path, capsys):
+    file = tmp_path / "p.ir"
+    file.write_text(text)
+    assert command.main(["replay", str(file)]) == 2
+    assert "E0801" in capsys.readouterr().err
+    assert command.main(["replay", str(tmp_path / "none.ir")]) == 2
