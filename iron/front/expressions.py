@@ -250,7 +250,7 @@ def read_unary(trace: Trace, node: ast.UnaryOp) -> object:
 
 
 def _python_unary(trace: Trace, op: ast.unaryop, x: object) -> object:
-    if isinstance(op, ast.Not):
+    if isinstance(op, ast.Not) or (isinstance(op, ast.Invert) and isinstance(x, bool)):
         return not decided(trace, x)
     if isinstance(x, list | tuple):
         raise not_a_value(trace, x)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import DType
-from iron.front.scope import Broken, Weak, leaves, references, replaced, same_shape
+from iron.front.scope import Aliased, Broken, Weak, leaves, references, replaced, same_shape
 from iron.front.state import Trace
 from iron.front.values import (
     as_value,
@@ -88,7 +88,7 @@ def _join_name(
     """The joined object, with a `Slot` for every leaf that becomes a result."""
     missing = Broken(f"`{name}` has a value on one side only of the branch on line {trace.line()}")
     a, b = (side.names.get(name, missing) for side in sides)
-    if unchanged(a, b):
+    if a is b or (unchanged(a, b) and not lists_of(a)):
         return a
     for x in (a, b):
         if isinstance(x, Broken):
@@ -141,7 +141,15 @@ def _slots(pairs: Sequence[object], yields: tuple[list[Value], list[Value]]) -> 
 def _second_names(trace: Trace, a: object, b: object, sides: Sequence[Side]) -> Iterator[bool]:
     """For each list inside, outermost first: whether it had a second name on either side."""
     for pair in zip(lists_of(a), lists_of(b), strict=True):
-        yield any(list_names(trace, x, side.names) > 1 for x, side in zip(pair, sides, strict=True))
+        found = [has_second_name(trace, x, side.names) for x, side in zip(pair, sides, strict=True)]
+        yield any(found)
+
+
+def has_second_name(trace: Trace, held: object, names: Names) -> bool:
+    """Whether another name may hold the very list `held`; if so, every holder learns it."""
+    if list_names(trace, held, names) > 1:
+        trace.shared_lists[id(held)] = held
+    return isinstance(held, Aliased) or id(held) in trace.shared_lists
 
 
 def lists_of(x: object) -> list[object]:

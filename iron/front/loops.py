@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from iron.dtypes import bool_, f32, i32, i64, u32
-from iron.front.joins import branch, carryable, list_names, lists_of, unchanged
-from iron.front.scope import Broken, Mask, Range, View, Weak, leaves, replaced
+from iron.front.joins import branch, carryable, has_second_name, lists_of, unchanged
+from iron.front.scope import Broken, Mask, Range, View, Weak, leaves, replaced, same_shape
 from iron.front.source import assigned
 from iron.front.state import Trace
 from iron.front.statements import assign
@@ -31,7 +31,9 @@ from iron.front.views import load, vector_length
 from iron.ir.core import Block, Value, const_of, is_const
 from iron.ir.types import Type, Vector, element
 
-STOP = " stop"  # a name no source can spell
+STOP = " stop"  # names that no source can spell
+HELD = " held"
+WALKERS = ("enumerate", "zip", "reversed")
 
 
 def read_for(trace: Trace, node: ast.For) -> None:
@@ -41,7 +43,22 @@ def read_for(trace: Trace, node: ast.For) -> None:
     if isinstance(over, Range):
         _run_time(trace, node, over)
     else:
+        kept = trace.names.get(HELD, ())
+        assert isinstance(kept, tuple)
+        trace.names[HELD] = (*kept, *_walked(trace, node.iter, over))
         _compile_time(trace, node, iterated(trace, over))
+        trace.names[HELD] = kept
+
+
+def _walked(trace: Trace, node: ast.expr, over: object = None) -> list[list[object]]:
+    """The lists that a loop walks; Python would see a change of one during the loop."""
+    if isinstance(node, ast.Call):
+        direct = isinstance(node.func, ast.Name) and node.func.id in WALKERS
+        return [x for a in node.args for x in _walked(trace, a)] if direct else []
+    if isinstance(node, ast.Name | ast.Subscript):
+        held = trace.evaluate(node) if over is None else over
+        return [held] if isinstance(held, list) else []
+    return []
 
 
 def iterated(trace: Trace, over: object) -> list[object]:
@@ -145,16 +162,20 @@ class Carried:
     name: str
     entry: object
     init: tuple[Value, ...]
+    aliased: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One reading of a loop body: the block, what it yields, and names that it cannot carry."""
+    """One reading of a loop body: the block, what it yields, and names that it cannot carry.
+
+    `aliased` are carried names one of whose lists has a second name after the body.
+    """
 
     block: Block
-    yields: tuple[Value, ...]
     stop: Value | None
     broken: dict[str, str]
+    aliased: frozenset[str]
 
 
 def _run_time(trace: Trace, node: ast.For, over: Range) -> None:
@@ -163,14 +184,15 @@ def _run_time(trace: Trace, node: ast.For, over: Range) -> None:
     bounds = _bounds(trace, node, over)
     changed = assigned(node.body)
     names = sorted((changed & set(trace.names)) - {node.target.id})
-    before, broken = trace.names, dict[str, str]()
+    before, broken, aliased = trace.names, dict[str, str](), frozenset[str]()
     while True:
-        carried = _entry(trace, [n for n in names if n not in broken])
+        carried = _entry(trace, [n for n in names if n not in broken], aliased)
         turn = _turn(trace, node, bounds, carried, broken)
         trace.frame.names = before
-        if not turn.broken.keys() - broken.keys():
+        if not turn.broken.keys() - broken.keys() and turn.aliased <= aliased:
             break
         broken |= turn.broken
+        aliased |= turn.aliased
     trace.at = node
     _close(trace, node, bounds, carried, turn)
     for name in broken:
@@ -208,14 +230,14 @@ def _bounds(trace: Trace, node: ast.For, over: Range) -> tuple[Value, Value, Val
     return low, high, step
 
 
-def _entry(trace: Trace, names: Sequence[str]) -> list[Carried]:
+def _entry(trace: Trace, names: Sequence[str], aliased: frozenset[str]) -> list[Carried]:
     """The carried names, numbers made values: a number is i32, f32 or bool at loop entry."""
     found: list[Carried] = []
     for name in names:
         entry = trace.names[name]
         if not isinstance(entry, Broken) and carryable(entry):
             init = tuple(as_value(trace, x, entry_type(trace, x)) for x in leaves(entry))
-            found.append(Carried(name, entry, init))
+            found.append(Carried(name, entry, init, name in aliased))
     return found
 
 
@@ -245,7 +267,7 @@ def _turn(
     params = [Value(v.type, None, c.name) for c in carried for v in c.init]
     fresh = iter(params)
     for c in carried:
-        names[c.name] = replaced(c.entry, fresh, _marks(trace, c.entry, before))
+        names[c.name] = replaced(c.entry, fresh, _marks(trace, c, before))
     for name, why in broken.items():
         names[name] = Broken(why)
     names[_target(node)] = counter
@@ -255,12 +277,18 @@ def _turn(
         stop = loop_body(trace, node.body)
         trace.at = node
         yields, wrong = _yields(trace, node, carried)
+        aliased = frozenset(c.name for c in carried if _gained_a_name(trace, c))
         flag = trace.const(stop, bool_) if stop is True else stop or None
         if not wrong:
             trace.emit_all("yield", tuple(yields if flag is None else [flag, *yields]))
     trace.depth -= 1
     wrong |= _changed(trace, node, before, carried, broken)
-    return Turn(block, tuple(yields), flag, wrong)
+    return Turn(block, flag, wrong, aliased)
+
+
+def _gained_a_name(trace: Trace, c: Carried) -> bool:
+    lists = lists_of(trace.names[c.name])
+    return any([has_second_name(trace, x, trace.names) for x in lists])
 
 
 def _target(node: ast.For) -> str:
@@ -268,8 +296,9 @@ def _target(node: ast.For) -> str:
     return node.target.id
 
 
-def _marks(trace: Trace, entry: object, names: dict[str, object]) -> Iterator[bool]:
-    return (list_names(trace, x, names) > 1 for x in lists_of(entry))
+def _marks(trace: Trace, c: Carried, names: dict[str, object]) -> Iterator[bool]:
+    """For each list of a carried object: whether it may have a second name."""
+    return (has_second_name(trace, x, names) or c.aliased for x in lists_of(c.entry))
 
 
 def _yields(
@@ -284,7 +313,7 @@ def _yields(
         loop = f"the loop on line {node.lineno}"
         if isinstance(now, Broken):
             wrong[c.name] = now.why
-        elif len(after) != len(c.init) or not carryable(now):
+        elif not same_shape(c.entry, now) or not carryable(now):
             wrong[c.name] = f"`{c.name}` changes its shape or kind in {loop}"
         else:
             for x, init in zip(after, c.init, strict=True):
@@ -342,7 +371,7 @@ def _close(
     results = trace.emit_all("for", (*bounds, *init), attrs, (turn.block,))
     fresh = iter(results)
     names = trace.names
-    after = {c.name: replaced(c.entry, fresh, _marks(trace, c.entry, names)) for c in carried}
+    after = {c.name: replaced(c.entry, fresh, _marks(trace, c, names)) for c in carried}
     for name, held in after.items():
         for value in leaves(held):
             if isinstance(value, Value) and not value.name:

@@ -108,6 +108,7 @@ class Trace:
         self.open_tail = ExitStack()
         self.tail = Block()
         self.frames: list[Frame] = []
+        self.shared_lists: dict[int, object] = {}  # lists that a join or loop gave a second name
         self.captured: dict[tuple[int, str], Capture] = {}
         self.at: ast.AST = ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from iron.front.arithmetic import binary
-from iron.front.joins import branch, list_names
-from iron.front.scope import Aliased, Returned, View, Weak
+from iron.front.joins import branch, has_second_name
+from iron.front.scope import Returned, View, Weak
 from iron.front.source import assigned
 from iron.front.state import Trace
 from iron.front.values import const_int, described, runtime, truth
@@ -182,7 +182,7 @@ def _rebind(trace: Trace, target: ast.Subscript, base: list[Any], at: int, value
 
 
 def _only_name(trace: Trace, shown: str, held: list[Any]) -> None:
-    if isinstance(held, Aliased) or list_names(trace, held, trace.names) > 1:
+    if has_second_name(trace, held, trace.names):
         raise trace.fail(
             "E0205",
             f"the list `{shown}` has a second name, which would not see the change",

@@ -71,7 +71,8 @@ def run(fn: KernelFunction, simd: int = 32, **given: Any) -> Kernel:
     grid, failed = evaluate(kernel, scalars, bound.dims)
     if failed:
         raise error("E0702", f"requirement failed: {failed[0].message}", failed[0].loc, fn.name)
-    interp.run(lowered(kernel), arrays, scalars, bound.dims, grid)
+    partial = frozenset(p.name for p in kernel.params if p.partial)
+    interp.run(lowered(kernel), arrays, scalars, bound.dims, grid, partial=partial)
     return kernel
 
 
