@@ -76,7 +76,7 @@ def _machine(target: Target) -> Any:
 
 def _optimised(text: str, machine: Any) -> Any:
     ll = llvm()
-    module = ll.parse_assembly(text)
+    module = ll.parse_assembly(text, ll.create_context())  # the global one never shrinks
     module.verify()
     options = ll.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False

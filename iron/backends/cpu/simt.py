@@ -134,7 +134,7 @@ class _Cutter:
                 continue
             if has_cut(self.u, op):
                 self._cut(op, line)
-            elif _runs_once(self.u, op):
+            elif self.u.simdgroups > 1 and _runs_once(self.u, op):
                 line.alone(op)
             else:
                 line.step(op, op.results)
