@@ -6,7 +6,7 @@ import traceback
 
 import typer
 
-from iron.cli import clean, config, init
+from iron.cli import clean, config, device, init, test
 from iron.cli.output import console
 from iron.errors import KernelError, Loc, error
 
@@ -19,6 +19,8 @@ app = typer.Typer(
     help="Checks, inspects and sets up kernels written in Iron.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("test")(test.run)
+app.command("device")(device.device)
 app.command("init")(init.init)
 app.command("config")(config.config)
 app.command("clean")(clean.clean)

@@ -9,12 +9,14 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from iron.cli.configuration import Configuration, load
 from iron.cli.output import JsonFlag, console, print_json
 from iron.errors import error
-from iron.worker.campaign import Campaign, Row
+from iron.runtime.driver import BACKENDS
+from iron.worker.campaign import Campaign, Finished, Row
 from iron.worker.supervise import Limits, Lost
 
 FAULTS_SHOWN = 3
@@ -45,6 +47,9 @@ def run(
     fail_fast: Annotated[
         bool, typer.Option("-x", "--fail-fast", help="Stop at the first red row.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="A line for every dtype and variant.")
+    ] = False,
     json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Runs each kernel's cases against its oracle: every dtype, variant and shape.
@@ -65,7 +70,7 @@ def run(
     )
     campaign = _campaign(resolved, tuple(filter or ()), dtypes, fail_fast)
     started = time.monotonic()
-    rows = _collect(campaign, quiet=json)
+    rows = _collect(campaign, "nothing" if json else "rows" if verbose else "kernels")
     if json:
         print_json(_document(rows, time.monotonic() - started))
     else:
@@ -86,6 +91,11 @@ def worker_command(resolved: Configuration, backend: str) -> tuple[str, ...]:
 def _campaign(
     resolved: Configuration, filters: tuple[str, ...], dtypes: str | None, fail_fast: bool
 ) -> Campaign:
+    for name in resolved["backends"]:
+        if name not in BACKENDS:
+            source = resolved.values["backends"].source
+            known = ", ".join(BACKENDS)
+            raise error("E0803", f"{source}: no backend `{name}`", help=f"backends are {known}")
     os.environ["IRON_CACHE_DIR"] = str(resolved["cache_dir"])
     return Campaign(
         packages=resolved["kernels"],
@@ -100,7 +110,8 @@ def _campaign(
     )
 
 
-def _collect(campaign: Campaign, quiet: bool) -> list[Row]:
+def _collect(campaign: Campaign, shown: str) -> list[Row]:
+    """All rows; `shown` is `nothing`, `kernels` (a line a kernel, and red rows) or `rows`."""
     out = console()
     rows: list[Row] = []
     columns = (
@@ -109,33 +120,53 @@ def _collect(campaign: Campaign, quiet: bool) -> list[Row]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=out, transient=True, disable=quiet or not out.is_terminal
-    ) as bar:
+    hidden = shown == "nothing" or not out.is_terminal
+    with Progress(*columns, console=out, transient=True, disable=hidden) as bar:
         task = bar.add_task("kernels", total=None)
         try:
-            for row in campaign.run():
-                rows.append(row)
-                bar.update(task, advance=1, description=row.name)
-                if not quiet:
-                    _print(out, row)
+            for said in campaign.run():
+                if isinstance(said, Row):
+                    rows.append(said)
+                    bar.update(task, advance=1, description=said.name)
+                    if shown == "rows":
+                        _print_row(out, said)
+                elif shown == "kernels":
+                    _print_kernel(out, said, rows)
         except Lost as lost:
             raise error("E0803", "the kernels cannot be listed", notes=(lost.text,)) from None
     return rows
 
 
-def _print(out: Any, row: Row) -> None:
-    verdict = "ok" if not row.faults else f"{len(row.faults)} FAILED"
-    style = "green" if not row.faults else "bold red"
-    line = f"{row.backend:7} {row.name:44} {row.cases:5} cases {row.seconds:7.2f} s  "
+def _print_kernel(out: Console, done: Finished, rows: list[Row]) -> None:
+    mine = [r for r in rows if (r.backend, r.kernel) == (done.backend, done.kernel)]
+    red = [r for r in mine if r.faults]
+    if mine:
+        _print_line(out, done.backend, done.kernel, mine, f"{len(red)} rows FAILED" if red else "")
+    for row in red:
+        out.print(f"    {row.name}", style="red", markup=False)
+        _print_faults(out, row)
+
+
+def _print_row(out: Console, row: Row) -> None:
+    bad = f"{len(row.faults)} FAILED" if row.faults else ""
+    _print_line(out, row.backend, row.name, [row], bad)
+    _print_faults(out, row)
+
+
+def _print_line(out: Console, backend: str, name: str, rows: list[Row], bad: str) -> None:
+    cases, seconds = sum(r.cases for r in rows), sum(r.seconds for r in rows)
+    line = f"{backend:7} {name:32} {cases:6} cases {seconds:7.2f} s  "
     out.print(line, end="", markup=False)
-    out.print(verdict, style=style)
+    out.print(bad or "ok", style="bold red" if bad else "green")
+
+
+def _print_faults(out: Console, row: Row) -> None:
     for fault in row.faults[:FAULTS_SHOWN]:
-        out.print(f"    {fault.kind}: {fault.case}", style="red", markup=False)
+        out.print(f"        {fault.kind}: {fault.case}", style="red", markup=False)
         for text in fault.text.splitlines():
-            out.print(f"        {text}", markup=False)
+            out.print(f"            {text}", markup=False)
     if len(row.faults) > FAULTS_SHOWN:
-        out.print(f"    and {len(row.faults) - FAULTS_SHOWN} more")
+        out.print(f"        and {len(row.faults) - FAULTS_SHOWN} more")
 
 
 def _report(rows: list[Row], seconds: float) -> None:

@@ -47,6 +47,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Finished:
+    """Says that a kernel has no more rows on a backend."""
+
+    backend: str
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
 class Campaign:
     """What to run and how; `command(backend)` starts a worker for it."""
 
@@ -60,11 +68,11 @@ class Campaign:
     fail_fast: bool = False
     limits: Limits = field(default_factory=Limits)
 
-    def run(self) -> Iterator[Row]:
-        """The rows, in the order in which they are done; raises `Lost` or the child's error
-        when the packages themselves cannot be walked."""
+    def run(self) -> Iterator[Row | Finished]:
+        """The rows, in the order in which they are done; raises `Lost` when the packages
+        themselves cannot be walked."""
         todo = self._jobs()
-        rows: queue.Queue[Row | BaseException | None] = queue.Queue()
+        rows: queue.Queue[Row | Finished | BaseException | None] = queue.Queue()
         stop = threading.Event()
         threads = [
             threading.Thread(target=self._drain, args=(todo, rows, stop))
@@ -81,7 +89,7 @@ class Campaign:
                 elif isinstance(row, BaseException):
                     raise row
                 else:
-                    if row.faults and self.fail_fast:
+                    if self.fail_fast and isinstance(row, Row) and row.faults:
                         stop.set()
                     yield row
         finally:
@@ -111,7 +119,7 @@ class Campaign:
     def _drain(
         self,
         todo: queue.SimpleQueue[tuple[str, str]],
-        rows: queue.Queue[Row | BaseException | None],
+        rows: queue.Queue[Row | Finished | BaseException | None],
         stop: threading.Event,
     ) -> None:
         workers: dict[str, Worker] = {}
@@ -133,10 +141,11 @@ class Campaign:
 
     def _module(
         self, worker: Worker, backend: str, module: str, stop: threading.Event
-    ) -> Iterator[Row]:
+    ) -> Iterator[Row | Finished]:
         listed, fault = _ask(worker, {"do": "list", "module": module, "dtypes": self.dtypes})
         if fault is not None:
             yield Row(backend, module, "", 0, 0.0, (Fault("import", *fault),))
+            yield Finished(backend, module)
         for kernel, answers in groupby(listed, key=lambda answer: answer["kernel"]):
             trial = _Trial(self, worker, backend, module, kernel)
             for answer in answers:
@@ -144,6 +153,7 @@ class Campaign:
                     return
                 yield from trial.rows(answer)
             yield from trial.unserved()
+            yield Finished(backend, kernel)
 
 
 @dataclass(slots=True)

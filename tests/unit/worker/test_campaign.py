@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iron.worker.campaign import Campaign
+from iron.worker.campaign import Campaign, Finished, Row
 from iron.worker.supervise import Limits, Lost
 
 ROOT = Path(__file__).parents[3]
@@ -81,8 +81,12 @@ def campaign(tmp_path: Path) -> Campaign:
     )
 
 
+def rows_of(campaign: Campaign) -> list[Row]:
+    return [r for r in campaign.run() if isinstance(r, Row)]
+
+
 def test_every_kind_of_fault_is_one_row(campaign: Campaign):
-    rows = {row.name: row for row in campaign.run()}
+    rows = {row.name: row for row in rows_of(campaign)}
     kinds = {name: [f.kind for f in row.faults] for name, row in rows.items()}
     assert kinds == {
         "copy[f32]": [],
@@ -108,24 +112,30 @@ def test_every_kind_of_fault_is_one_row(campaign: Campaign):
 
 def test_two_jobs_and_two_backends_give_every_row(campaign: Campaign):
     wide = replace(campaign, packages=("p.good",) * 3, backends=("interp", "cpu"), jobs=2)
-    rows = list(wide.run())
+    rows = rows_of(wide)
     assert sorted((r.backend, r.label) for r in rows) == sorted(
         [("interp", "f32"), ("interp", "f16"), ("cpu", "f32"), ("cpu", "f16")] * 3
     )
 
 
+def test_a_kernel_is_finished_after_its_last_row(campaign: Campaign):
+    said = list(replace(campaign, packages=("p.good", "p.broken")).run())
+    assert [type(s) for s in said] == [Row, Row, Finished, Row, Finished]
+    assert said[2] == Finished("cpu", "copy")
+
+
 def test_a_kernel_that_always_crashes_is_given_up(campaign: Campaign):
-    (row,) = replace(campaign, packages=("p.always",)).run()
+    (row,) = rows_of(replace(campaign, packages=("p.always",)))
     assert [f.kind for f in row.faults] == ["crash"] * 3 + ["error"]
     assert row.faults[-1].text == "47 cases not run after repeated losses"
 
 
 def test_a_size_that_no_alternative_serves_is_red(campaign: Campaign):
     narrow = replace(campaign, packages=("p.narrow",))
-    rows = list(narrow.run())
+    rows = rows_of(narrow)
     assert [(r.label, bool(r.faults)) for r in rows] == [("VEC=4", 0), ("VEC=1", 0), ("", 1)]
     assert [f.case for f in rows[-1].faults] == ["narrow(N=6)"]
-    assert not any(r.faults for r in replace(narrow, filters=("VEC=4",)).run())
+    assert not any(r.faults for r in rows_of(replace(narrow, filters=("VEC=4",))))
 
 
 @pytest.mark.parametrize(
@@ -140,11 +150,11 @@ def test_a_size_that_no_alternative_serves_is_red(campaign: Campaign):
 )
 def test_filters(campaign: Campaign, filters: tuple[str, ...], kept: list[str]):
     narrow = replace(campaign, packages=("p.good", "p.bad"), filters=filters)
-    assert [row.name for row in narrow.run()] == kept
+    assert [row.name for row in rows_of(narrow)] == kept
 
 
 def test_fail_fast_stops_at_the_first_red_row(campaign: Campaign):
-    rows = list(replace(campaign, packages=("p.bad", "p.good"), fail_fast=True).run())
+    rows = rows_of(replace(campaign, packages=("p.bad", "p.good"), fail_fast=True))
     assert rows[0].name == "crash"
     assert len(rows) < 8
 

@@ -1,0 +1,88 @@
+"""What this machine offers to each backend, and what is missing to use one.
+
+It opens drivers and reports; it never launches anything.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from iron.errors import KernelError
+from iron.runtime.driver import BACKENDS, driver
+from iron.targets.target import Target
+
+RUNS = {
+    "interp": "the meaning of the language in numpy; checks bounds, races, divergence and reads",
+    "cpu": "this processor, through LLVM",
+}
+"""What each backend runs on, for people."""
+
+INSTALL = {"cpu": "pip install llvmlite"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One backend: its target when it is ready, else what is missing and how to get it."""
+
+    name: str
+    runs: str
+    target: Target | None = None
+    missing: str = ""
+    install: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def ready(self) -> bool:
+        """True when kernels can run on it."""
+        return self.target is not None
+
+
+def reports() -> tuple[Report, ...]:
+    """Every backend of this version, in the order of their names in the table."""
+    return tuple(report(name) for name in BACKENDS)
+
+
+def report(name: str) -> Report:
+    """One backend; a driver that cannot be opened is a report, not an error."""
+    runs = RUNS.get(name, "")
+    try:
+        target = driver(name).target()
+    except KernelError as refused:
+        found = refused.diagnostic
+        return Report(name, runs, None, found.message, found.help or INSTALL.get(name, ""))
+    except ImportError as absent:
+        return Report(name, runs, None, f"no module named {absent.name}", INSTALL.get(name, ""))
+    return Report(name, runs, target, facts=processor() if name == "cpu" else {})
+
+
+def processor() -> dict[str, Any]:
+    """The host processor: its name, the cores this process may use, memory in bytes, LLVM."""
+    return {
+        "processor": _cpu_name(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "memory": _memory(),
+        "llvmlite": metadata.version("llvmlite"),
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
