@@ -112,8 +112,6 @@ def fault(fmt: Format, planes: Mapping[str, Array], shape: tuple[int, ...]) -> s
             return f"{fmt} has no plane called {name}; it has {', '.join(sorted(known))}"
     for plane in fmt.planes:
         if plane.name not in planes:
-            if plane.optional:
-                continue
             return f"{fmt}: the plane {plane.name} is missing"
         held = planes[plane.name]
         dtype = of_numpy(held.dtype)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from iron.lang import f32, inline, unrolled
-from iron.quant.codec import blocks, dense, stream
+from iron.quant.codec import blocks, dense, foreign, iq, kquant, stream
 from iron.quant.format import Algebra, Format
 
 V = Any
@@ -31,9 +31,41 @@ BODIES: Final = MappingProxyType(
     {
         "dense": Body(dense.code, dense.factors),
         "stream": Body(stream.code, stream.factors),
-        "gguf_q4_0": Body(blocks.q4_0_code, blocks.scale_first),
-        "gguf_q4_1": Body(blocks.q4_1_code, blocks.scale_and_minimum),
-        "gguf_q8_0": Body(blocks.q8_0_code, blocks.scale_first),
+        "gguf_q4_0": Body(blocks.q4_0, blocks.scale_first),
+        "gguf_q4_1": Body(blocks.q4_1, blocks.scale_and_minimum),
+        "gguf_q5_0": Body(blocks.q5_0, blocks.scale_first),
+        "gguf_q5_1": Body(blocks.q5_1, blocks.scale_and_minimum),
+        "gguf_q8_0": Body(blocks.q8_0, blocks.scale_first),
+        "gguf_q8_1": Body(blocks.q8_1, blocks.scale_first),
+        "gguf_q8_k": Body(blocks.q8_k, blocks.q8_k_factors),
+        "gguf_q2_k": Body(kquant.q2_k, kquant.q2_k_factors),
+        "gguf_q3_k": Body(kquant.q3_k, kquant.q3_k_factors),
+        "gguf_q4_k": Body(kquant.q4_k, kquant.six_bit_factors),
+        "gguf_q5_k": Body(kquant.q5_k, kquant.six_bit_factors),
+        "gguf_q6_k": Body(kquant.q6_k, kquant.q6_k_factors),
+        "gguf_iq4_nl": Body(blocks.iq4_nl, blocks.scale_first),
+        "gguf_iq4_xs": Body(blocks.iq4_xs, blocks.iq4_xs_factors),
+        "gguf_tq1_0": Body(blocks.tq1_0, blocks.scale_last),
+        "gguf_tq2_0": Body(blocks.tq2_0, blocks.scale_last),
+        "gguf_mxfp4": Body(blocks.mxfp4, blocks.mxfp4_factors),
+        "gguf_nvfp4": Body(blocks.nvfp4, blocks.nvfp4_factors),
+        "gguf_q1_0": Body(blocks.q1_0, blocks.scale_first),
+        "gguf_q2_0": Body(blocks.q2_0, blocks.scale_first),
+        "gguf_iq2_xxs": Body(iq.iq2_xxs, iq.iq2_xxs_factors),
+        "gguf_iq2_xs": Body(iq.iq2_xs, iq.iq2_xs_factors),
+        "gguf_iq2_s": Body(iq.iq2_s, iq.iq2_s_factors),
+        "gguf_iq3_xxs": Body(iq.iq3_xxs, iq.iq3_xxs_factors),
+        "gguf_iq3_s": Body(iq.iq3_s, iq.iq3_s_factors),
+        "gguf_iq1_s": Body(iq.iq1_s, iq.iq1_s_factors),
+        "gguf_iq1_m": Body(iq.iq1_m, iq.iq1_m_factors),
+        "gptq": Body(foreign.gptq, foreign.gptq_factors),
+        "gptq_act": Body(foreign.gptq, foreign.gptq_act_factors),
+        "awq": Body(foreign.awq, foreign.awq_factors),
+        "ct_asym": Body(foreign.ct_asym, foreign.ct_asym_factors),
+        "bnb": Body(foreign.bnb, foreign.bnb_factors),
+        "bnb_dq": Body(foreign.bnb, foreign.bnb_dq_factors),
+        "hqq": Body(foreign.hqq, foreign.hqq_factors),
+        "bitnet": Body(foreign.bitnet, foreign.bitnet_factors),
     }
 )
 

@@ -1,4 +1,4 @@
-"""One code to one number: minifloats, scales and bit fields, as inlined integer arithmetic.
+"""One code to one number: minifloats, scales, tables and bit fields, as inlined arithmetic.
 
 Every body works on scalars in a kernel and on numpy arrays outside. The integer forms need no
 subnormal f16 or f32 on the target, except E8M0 code 0, whose value 2^-127 is one.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iron.lang import bitcast, f16, f32, i8, i32, inline, u16, u32, where
+from iron.lang import bitcast, f16, f32, i8, i32, inline, table, u16, u32, where
 
 V = Any
 
@@ -38,10 +38,17 @@ def half(low: V, high: V) -> V:
 
 
 @inline
+def table_entry(entries: tuple[float, ...], code: V) -> V:
+    """Entry `code` of a constant table, in f32."""
+    return table(entries, f32)[code]
+
+
+@inline
 def minifloat(code: V, exponent: int, mantissa: int, bias: int) -> V:
     """sign * 2^(e - bias) * 1.m, or sign * 2^(1 - bias) * 0.m where e is 0, in f32.
 
     `code` is a u32 whose low 1 + exponent + mantissa bits are sign, e and m. No specials.
+    Source: OCP Microscaling Formats (MX) Specification 1.0, section 5.3.
     """
     magnitude = code & ((1 << (exponent + mantissa)) - 1)
     tiny = f32(i32(magnitude)) * 2.0 ** (1 - bias - mantissa)
@@ -53,14 +60,23 @@ def minifloat(code: V, exponent: int, mantissa: int, bias: int) -> V:
 
 @inline
 def e4m3(code: V) -> V:
-    """OCP E4M3FN; 0x7F and 0xFF are NaN."""
+    """OCP E4M3FN of a u32 below 256; 0x7F and 0xFF are NaN."""
     return where((code & 0x7F) == 0x7F, f32(float("nan")), minifloat(code, 4, 3, 7))
 
 
 @inline
 def e5m2(code: V) -> V:
-    """OCP E5M2: the high byte of an f16, infinities and NaN included."""
+    """OCP E5M2 of a u32 below 256: the high byte of an f16, infinities and NaN included."""
     return f32(bitcast(u16(code) << 8, f16))
+
+
+@inline
+def unsigned_e4m3(code: V) -> V:
+    """E4M3 of the low 7 bits of a u32 below 256, without NaN: 0x7F is 0, 0xFF is 480.
+
+    Source: ggml, NVFP4 blocks.
+    """
+    return where(code == 0x7F, f32(0), minifloat(code & 0x7F, 4, 3, 7))
 
 
 @inline
@@ -68,3 +84,9 @@ def e8m0(code: V) -> V:
     """2^(code - 127) for a u32 below 255; NaN for 255."""
     bits = where(code == 0, u32(0x00400000), code << 23)
     return bitcast(where(code == 255, u32(0x7FC00000), bits), f32)
+
+
+@inline
+def half_e8m0(code: V) -> V:
+    """2^(code - 128) for every u32 below 256, 255 included. Source: ggml, MXFP4 blocks."""
+    return bitcast(where(code < 2, u32(0x00200000) << code, (code - 1) << 23), f32)

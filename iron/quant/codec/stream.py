@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from iron.lang import f32, inline, u32, where
-from iron.quant.codec.element import signed, unsigned
-from iron.quant.format import Algebra, Elem, Format
+from iron.quant.codec.element import e4m3, e5m2, e8m0, minifloat, signed, table_entry, unsigned
+from iron.quant.format import Algebra, Elem, Format, Outer, Scale
 
 V = Any
 
@@ -32,17 +32,83 @@ def bits_at(words: V, n: V, first: V, e: V, bits: int) -> V:
 def code(fmt: Format, w: V, n: V, b: V, e: V) -> V:
     """Element e of block b of row n."""
     raw = bits_at(w.codes, n, b * (fmt.block * fmt.bits // 32), e, fmt.bits)
+    if fmt.elem is Elem.CODEBOOK:
+        return f32(w.codebook[0, raw])
+    return element(fmt, raw)
+
+
+@inline
+def element(fmt: Format, raw: V) -> V:
+    """The number of a u32 code."""
     if fmt.elem is Elem.OFFSET:
         return unsigned(raw) - (1 << (fmt.bits - 1))
     if fmt.elem is Elem.INT:
         return signed(raw, fmt.bits)
-    return unsigned(raw)
+    if fmt.elem is Elem.FIXED:
+        return signed(raw, fmt.bits) * 2.0 ** (2 - fmt.bits)
+    if fmt.elem is Elem.TABLE:
+        return table_entry(fmt.table, raw)
+    if fmt.elem is Elem.UINT:
+        return unsigned(raw)
+    return small_float(fmt, raw)
+
+
+@inline
+def small_float(fmt: Format, raw: V) -> V:
+    """The number of a u32 code of an OCP float."""
+    if fmt.elem is Elem.E2M1:
+        return minifloat(raw, 2, 1, 1)
+    if fmt.elem is Elem.E2M3:
+        return minifloat(raw, 2, 3, 1)
+    if fmt.elem is Elem.E3M2:
+        return minifloat(raw, 3, 2, 3)
+    if fmt.elem is Elem.E4M3:
+        return e4m3(raw)
+    return e5m2(raw)
 
 
 @inline
 def factors(fmt: Format, w: V, n: V, g: V) -> V:
-    """Scale and, where the algebra has one, bias of group g of row n."""
-    scale = f32(w.scales[n, g])
+    """Scale and, where the algebra has one, bias or zero point of group g of row n."""
+    if fmt.scale is Scale.SUPER:
+        return super_factors(fmt, w, n, g)
+    s = scale(fmt, w, n, g)
+    if fmt.outer is Outer.MULTIPLY:
+        s = s * w.outer[n, 0]
+    if fmt.outer is Outer.DIVIDE:
+        s = s / w.outer[n, 0]
     if fmt.algebra is Algebra.AFFINE:
-        return scale, f32(w.biases[n, g])
-    return scale, None
+        return s, f32(w.biases[n, g])
+    if fmt.algebra is Algebra.ZERO:
+        return s, f32(w.zeros[n, g])
+    return s, None
+
+
+@inline
+def scale(fmt: Format, w: V, n: V, g: V) -> V:
+    """The scale of group g of row n, in f32."""
+    row = scale_row(fmt, n)
+    if fmt.scale is Scale.E8M0:
+        return e8m0(u32(w.scales[row, g]))
+    if fmt.scale is Scale.E4M3:
+        return e4m3(u32(w.scales[row, g]))
+    return f32(w.scales[row, g])
+
+
+@inline
+def scale_row(fmt: Format, n: V) -> V:
+    """The row of the scale plane that serves row n of the weight."""
+    if fmt.scale_rows == 0:
+        return 0
+    if fmt.scale_rows == 1:
+        return n
+    return n // fmt.scale_rows
+
+
+@inline
+def super_factors(fmt: Format, w: V, n: V, g: V) -> V:
+    """An integer of the group times the float of its super-block, for scale and minimum alike."""
+    s = f32(w.supers[n, g // fmt.supers]) * f32(w.scales[n, g])
+    if fmt.algebra is Algebra.AFFINE:
+        return s, -(f32(w.super_mins[n, g // fmt.supers]) * f32(w.mins[n, g]))
+    return s, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from iron.dtypes import u8
 from iron.quant.format.record import (
@@ -18,18 +18,65 @@ from iron.quant.format.record import (
     Scale,
 )
 
+GRID_REASON: Final = (
+    "an encoder of the IQ1, IQ2 and IQ3 types needs large neighbour tables and an importance matrix"
+)
+ACTIVATION_REASON: Final = "it is a type of activations inside ggml and never in a file"
 
-def raw(name: str, ggml: int, block: int, size: int, group: int, **rest: Any) -> Format:
+SCALED, AFFINE = Algebra.SCALED, Algebra.AFFINE
+EXACT, QUALITY = Encode.EXACT, Encode.QUALITY
+
+# name, GGUF type id, tier, elements and bytes of a block, group, bits of a code, algebra, encoder
+# promise and rule
+Row = tuple[str, int, int, int, int, int, int, Algebra, Encode, Rule]
+ENCODED: Final[tuple[Row, ...]] = (
+    ("q4_0", 2, 1, 32, 18, 32, 4, SCALED, EXACT, Rule.SIGNED_MAX),
+    ("q4_1", 3, 1, 32, 20, 32, 4, AFFINE, EXACT, Rule.MINMAX),
+    ("q5_0", 6, 1, 32, 22, 32, 5, SCALED, EXACT, Rule.SIGNED_MAX),
+    ("q5_1", 7, 1, 32, 24, 32, 5, AFFINE, EXACT, Rule.MINMAX),
+    ("q8_0", 8, 1, 32, 34, 32, 8, SCALED, EXACT, Rule.AMAX),
+    ("q2_k", 10, 1, 256, 84, 16, 2, AFFINE, QUALITY, Rule.LEAST_SQUARES),
+    ("q3_k", 11, 1, 256, 110, 16, 3, SCALED, QUALITY, Rule.LEAST_SQUARES),
+    ("q4_k", 12, 1, 256, 144, 32, 4, AFFINE, QUALITY, Rule.LEAST_SQUARES),
+    ("q5_k", 13, 1, 256, 176, 32, 5, AFFINE, QUALITY, Rule.LEAST_SQUARES),
+    ("q6_k", 14, 1, 256, 210, 16, 6, SCALED, QUALITY, Rule.LEAST_SQUARES),
+    ("iq4_nl", 20, 2, 32, 18, 32, 4, SCALED, QUALITY, Rule.LEAST_SQUARES),
+    ("iq4_xs", 23, 2, 256, 136, 32, 4, SCALED, QUALITY, Rule.LEAST_SQUARES),
+    ("tq1_0", 34, 2, 256, 54, 256, 2, SCALED, EXACT, Rule.AMAX),
+    ("tq2_0", 35, 2, 256, 66, 256, 2, SCALED, EXACT, Rule.AMAX),
+    ("mxfp4", 39, 1, 32, 17, 32, 4, SCALED, EXACT, Rule.FLOOR),
+    ("nvfp4", 40, 2, 64, 36, 16, 4, SCALED, EXACT, Rule.AMAX),
+    ("q1_0", 41, 2, 128, 18, 128, 1, SCALED, EXACT, Rule.MEAN),
+    ("q2_0", 42, 2, 64, 18, 64, 2, SCALED, EXACT, Rule.AMAX),
+)
+# name, GGUF type id, elements and bytes of a block, group, bits of a code
+DECODED: Final[tuple[tuple[str, int, int, int, int, int], ...]] = (
+    ("iq2_xxs", 16, 256, 66, 32, 2),
+    ("iq2_xs", 17, 256, 74, 16, 2),
+    ("iq3_xxs", 18, 256, 98, 32, 3),
+    ("iq1_s", 19, 256, 50, 32, 1),
+    ("iq3_s", 21, 256, 110, 32, 3),
+    ("iq2_s", 22, 256, 82, 16, 2),
+    ("iq1_m", 29, 256, 56, 16, 1),
+    ("q8_1", 9, 32, 36, 32, 8),
+    ("q8_k", 15, 256, 292, 256, 8),
+)
+
+
+def raw(
+    name: str, ggml: int, tier: int, block: int, size: int, group: int, bits: int, **rest: Any
+) -> Format:
     """A format of raw blocks: `block` elements in `size` bytes."""
-    vec = min(32, group)
     return Format(
         name=f"gguf_{name}",
+        tier=tier,
+        bits=bits,
         group=group,
         planes=(Plane("blocks", (u8,), ROWS, Extent(k=1, up=size, down=block)),),
         body=f"gguf_{name}",
         block=block,
         block_bytes=size,
-        vec=vec,
+        vec=min(32, group),
         multiple=block,
         elem=Elem.BLOCK,
         scale=Scale.BLOCK,
@@ -38,16 +85,14 @@ def raw(name: str, ggml: int, block: int, size: int, group: int, **rest: Any) ->
     )
 
 
-def blocks() -> list[Format]:
-    """The block types."""
-    scaled, affine = Algebra.SCALED, Algebra.AFFINE
-    exact = Encode.EXACT
-    signed, minmax = Rule.SIGNED_MAX, Rule.MINMAX
-    return [
-        raw("q4_0", 2, 32, 18, 32, tier=1, bits=4, algebra=scaled, encode=exact, rule=signed),
-        raw("q4_1", 3, 32, 20, 32, tier=1, bits=4, algebra=affine, encode=exact, rule=minmax),
-        raw(
-            "q8_0", 8, 32, 34, 32, tier=1, bits=8, algebra=scaled, encode=exact,
-            rule=Rule.SIGNED_BYTE,
-        ),
-    ]  # fmt: skip
+def formats() -> list[Format]:
+    """The block types, those of floats left to the plain formats."""
+    out = [
+        raw(*row[:7], algebra=row[7], encode=row[8], rule=row[9])  # pyright: ignore[reportCallIssue]
+        for row in ENCODED
+    ]
+    for name, ggml, block, size, group, bits in DECODED:
+        activation = name.startswith("q8")
+        reason = ACTIVATION_REASON if activation else GRID_REASON
+        out.append(raw(name, ggml, 3, block, size, group, bits, algebra=SCALED, reason=reason))
+    return out

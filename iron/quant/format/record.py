@@ -30,6 +30,7 @@ class Elem(Enum):
     VALUE = "the float itself"
     UINT = "the unsigned code"
     INT = "two's complement"
+    FIXED = "two's complement over 2^(bits - 2)"
     OFFSET = "the unsigned code less half its range"
     E2M1 = "OCP FP4: bias 1, largest 6"
     E2M3 = "OCP FP6: bias 1, largest 7.5"
@@ -48,11 +49,12 @@ class Scale(Enum):
     FLOAT = "f32, f16 or bf16"
     E8M0 = "a power of two: 2^(e - 127), 255 is NaN"
     E4M3 = "OCP FP8 E4M3FN"
+    SUPER = "an integer times the float of its super-block"
     BLOCK = "inside the block"
 
 
-class Whole(Enum):
-    """How one factor for the whole tensor joins the scales."""
+class Outer(Enum):
+    """How a second float factor, one a row, joins the scales (a tensor has one value repeated)."""
 
     NONE = "none"
     MULTIPLY = "s * g"
@@ -72,17 +74,18 @@ class Rule(Enum):
 
     NONE = "nothing to choose"
     AMAX = "s = amax / largest"
-    AMAX_FULL = "s = 2 amax / (2^bits - 1)"
+    FULL = "s = 2 amax / (2^bits - 1)"
     FLOOR = "e = floor(log2 amax) - emax"
     EVEN = "e = floor(log2 of amax rounded to the element's precision) - emax"
     CEIL = "e = ceil(log2(amax / largest))"
     MINMAX = "s = (max - min) / (2^bits - 1), b = min"
     EDGE = "the end of larger magnitude is exact; s may be negative"
     SIGNED_MAX = "d = signed extreme / -2^(bits - 1)"
-    SIGNED_BYTE = "d = amax / 127, ties away from zero"
+    TWO_LEVEL = "g = amax(tensor) / 2688, s = E4M3(amax / 6 / g)"
     LEAST_SQUARES = "weighted least squares from several starts"
     MEAN = "d = mean |w|"
-    LLOYD = "nearest centroid of the rotated unit vector"
+    NEAREST = "s = amax, nearest entry of the table"
+    LLOYD = "norm of the vector, nearest centroid of its rotated direction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,6 @@ class Plane:
     dtypes: tuple[DType, ...]
     rows: Extent
     cols: Extent
-    optional: bool = False
 
     def shape(self, n: int, k: int) -> tuple[int, int]:
         """The plane's shape for a weight of n rows and k columns."""
@@ -150,7 +152,8 @@ class Format:
 
     `group` neighbours along K share factors (0: the whole row) and `scale_rows` rows do (0: all).
     `block` elements repeat the layout, in `block_bytes` bytes where the planes hold raw blocks. A
-    kernel walks a row in chunks of `vec` elements. `multiple` must divide K.
+    kernel walks a row in chunks of `vec` elements. `multiple` must divide K. `supers` groups share
+    the float of a super-block. `zero_step` is added to a stored zero point.
     """
 
     name: str
@@ -167,7 +170,8 @@ class Format:
     multiple: int = 1
     scale: Scale = Scale.NONE
     scale_rows: int = 1
-    whole: Whole = Whole.NONE
+    supers: int = 0
+    outer: Outer = Outer.NONE
     zero_step: int = 0
     table: tuple[float, ...] = ()
     encode: Encode = Encode.DECODE_ONLY
@@ -200,9 +204,9 @@ class Format:
 
     @property
     def bpw(self) -> float:
-        """Stored bits per weight of a large tensor, with the default dtype of each plane."""
-        n, k = 4096, 1 << 16
-        return sum(p.bits(n, k) for p in self.planes if not p.optional) / (n * k)
+        """Stored bits per weight of a large matrix, with the default dtype of each plane."""
+        n, k = 3 << 20, 3 << 20
+        return round(sum(p.bits(n, k) for p in self.planes) / (n * k), 4)
 
     def plane(self, name: str) -> Plane:
         """The plane called `name`; KeyError when there is none."""
@@ -252,6 +256,6 @@ def _body(body: str, part: str) -> Callable[..., Any]:
 
 
 def _by_name(name: str) -> Format:
-    from iron.quant.format import FORMATS
+    from iron.quant.format import by_name
 
-    return FORMATS[name]
+    return by_name(name)
