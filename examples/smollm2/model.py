@@ -18,6 +18,7 @@ from iron.kernels.ops.gated_activation import gated_activation
 from iron.kernels.quant.dequant_gather import dequant_gather
 from iron.kernels.rope.rope import rope, turns
 from iron.kernels.sdpa.decode import sdpa_decode
+from iron.lang import KernelFunction
 from iron.quant.read_gguf import GgufFile, read_gguf
 from iron.quant.tensor import QTensor
 
@@ -54,7 +55,7 @@ def shape_of(file: GgufFile) -> Shape:
 
 
 class Model:
-    """An open model with a cache of `capacity` positions. The head shares the embedding's weights."""
+    """An open model with a cache of `capacity` positions; the head shares the embedding."""
 
     def __init__(self, path: Path, capacity: int = 1024) -> None:
         self.file = read_gguf(path)
@@ -101,71 +102,66 @@ class Model:
 class Step:
     """The buffers and bound launches for a fixed number of tokens; every buffer serves all layers.
 
-    Token i sees the cache up to its own position, so the tokens of one step are a batch of
-    single queries over one shared cache.
+    Token i sees the cache up to its own position, so the tokens of one step are a batch of single
+    queries over one shared cache. The residual stream alternates between two buffers.
     """
 
     def __init__(self, model: Model, count: int) -> None:
         s, self.model, self.count = model.shape, model, count
         self.tokens, self.position, self.used = (np.zeros(count, np.uint32) for _ in range(3))
-        self.hidden, self.normed, self.out = (self._floats(s.width) for _ in range(3))
-        self.query, self.turned = (self._floats(s.heads, s.head) for _ in range(2))
-        self.key, self.turned_key = (self._floats(s.groups, s.head) for _ in range(2))
-        self.value = self._floats(s.groups, s.head)
-        self.seen, self.sums = self._floats(s.heads, s.head), self._floats(s.heads)
-        self.gate, self.up = self._floats(s.inner), self._floats(s.inner)
+        self.hidden, self.next, self.normed, self.out = (self._floats(s.width) for _ in range(4))
+        self.query, self.turned, self.seen = (self._floats(s.heads, s.head) for _ in range(3))
+        self.key, self.turned_key, self.value = (self._floats(s.groups, s.head) for _ in range(3))
+        self.sums = self._floats(s.heads)
+        self.gate, self.up, self.inner = (self._floats(s.inner) for _ in range(3))
         self.logits = self._floats(model.embedding.rows)
         self.launches: list[Callable[[], Any]] = []
-        self._bind()
-
-    def _floats(self, *extents: int) -> Array:
-        return np.zeros((self.count, *extents), np.float32)
-
-    def _bind(self) -> None:
-        model, s = self.model, self.model.shape
-        first = dequant_gather.bind(w=model.embedding, idx=self.tokens, y=self.hidden)
-        norm = rms_norm.bind(x=self.hidden, w=model.gain(0, "attn_norm"), y=self.normed, eps=s.eps)
-        self.launches += [first, norm]
+        self._launch(dequant_gather, w=model.embedding, idx=self.tokens, y=self.hidden)
+        gain = model.gain(0, "attn_norm")
+        self._launch(rms_norm, x=self.hidden, w=gain, y=self.normed, eps=s.eps)
         for layer in range(s.layers):
             self._attention(layer)
             self._norm(layer, "ffn_norm")
             self._feed_forward(layer)
             self._norm(layer + 1, "attn_norm")
-        self.launches.append(qmv.bind(x=self.normed, w=model.embedding, y=self.logits))
+        self._launch(qmv, x=self.normed, w=model.embedding, y=self.logits)
+
+    def _floats(self, *extents: int) -> Array:
+        return np.zeros((self.count, *extents), np.float32)
+
+    def _launch(self, kernel: KernelFunction, **arguments: Any) -> None:
+        self.launches.append(kernel.bind(**arguments))
 
     def _project(self, layer: int, name: str, x: Array, y: Array) -> None:
-        flat = [a.reshape(self.count, -1) for a in (x, y)]
-        self.launches.append(qmv.bind(x=flat[0], w=self.model.weight(layer, name), y=flat[1]))
-
-    def _rotate(self, x: Array, y: Array) -> None:
-        given = {"position": self.position, "frequency": self.model.turns, "scale": 1.0}
-        self.launches.append(rope.bind(x=x, y=y, PAIRING="adjacent", **given))
+        x, y = x.reshape(self.count, -1), y.reshape(self.count, -1)
+        self._launch(qmv, x=x, w=self.model.weight(layer, name), y=y)
 
     def _attention(self, layer: int) -> None:
         model, s = self.model, self.model.shape
         keys, values = model.keys[layer], model.values[layer]
-        self._project(layer, "attn_q", self.normed, self.query)
-        self._project(layer, "attn_k", self.normed, self.key)
-        self._project(layer, "attn_v", self.normed, self.value)
-        self._rotate(self.query, self.turned)
-        self._rotate(self.key, self.turned_key)
+        for name, y in (("q", self.query), ("k", self.key), ("v", self.value)):
+            self._project(layer, f"attn_{name}", self.normed, y)
+        place = {"position": self.position, "frequency": model.turns, "scale": 1.0}
+        for x, y in ((self.query, self.turned), (self.key, self.turned_key)):
+            self._launch(rope, x=x, y=y, PAIRING="adjacent", **place)
         new = {"key": self.turned_key, "value": self.value, "position": self.position}
-        self.launches.append(kv_append.bind(keys=keys, values=values, **new))
-        shared = [np.broadcast_to(a, (self.count, *a.shape)) for a in (keys, values)]
+        self._launch(kv_append, keys=keys, values=values, **new)
+        k, v = (np.broadcast_to(a, (self.count, *a.shape)) for a in (keys, values))
+        made = {"o": self.seen, "lse": self.sums}
         options = {"scale": s.head**-0.5, "softcap": 0.0, "window": 0, "first": 0}
-        attend = {"q": self.turned, "k": shared[0], "v": shared[1], "used": self.used}
-        self.launches.append(sdpa_decode.bind(o=self.seen, lse=self.sums, **attend, **options))
+        self._launch(sdpa_decode, q=self.turned, k=k, v=v, used=self.used, **made, **options)
         self._project(layer, "attn_output", self.seen, self.out)
 
     def _feed_forward(self, layer: int) -> None:
         self._project(layer, "ffn_gate", self.normed, self.gate)
         self._project(layer, "ffn_up", self.normed, self.up)
         options = {"limit": 0.0, "alpha": 0.0, "VARIANT": "swiglu"}
-        self.launches.append(gated_activation.bind(g=self.gate, u=self.up, y=self.gate, **options))
-        self._project(layer, "ffn_down", self.gate, self.out)
+        self._launch(gated_activation, g=self.gate, u=self.up, y=self.inner, **options)
+        self._project(layer, "ffn_down", self.inner, self.out)
 
     def _norm(self, layer: int, name: str) -> None:
-        """hidden += out; normed = the sum, normalised."""
+        """next = hidden + out, normed = next normalised; then next becomes hidden."""
         given = {"x": self.out, "residual": self.hidden, "w": self.model.gain(layer, name)}
-        made = {"y": self.normed, "h": self.hidden}
-        self.launches.append(add_rms_norm.bind(**given, **made, eps=self.model.shape.eps))
+        made = {"y": self.normed, "h": self.next}
+        self._launch(add_rms_norm, **given, **made, eps=self.model.shape.eps)
+        self.hidden, self.next = self.next, self.hidden
