@@ -131,7 +131,7 @@ def attend(query, cache, share, weights, shape):
     HEADS, CHUNKS = len(query), len(query[0])
     D, E = k.shape[1], v.shape[1]
     WIDE = (E + TEAM * VEC - 1) // (TEAM * VEC)
-    teams = THREADS // TEAM
+    teams = max(1, THREADS // TEAM)
     team, m = thread // TEAM, thread % TEAM
     total = [[zeros((VEC,), f32) for c in unrolled(WIDE)] for r in unrolled(HEADS)]
     top = [f32(-inf) for r in unrolled(HEADS)]

@@ -27,10 +27,12 @@ def gemv(
     THREADS: Const = 128,
 ):
     """One team of TEAM threads per row of w; M is compiled in, 1 to 8. Sums are f32."""
-    (group,) = groups(cdiv(N, THREADS // TEAM), threads=THREADS)
+    rows = max(1, THREADS // TEAM)
+    (group,) = groups(cdiv(N, rows), threads=THREADS)
+    require(TEAM <= THREADS, "a team of threads is part of a group")
     require(M <= 8, "gemv takes at most 8 vectors; use gemm for more")
     require(K % VEC == 0, "the row length K must be a multiple of VEC")
-    n = group * (THREADS // TEAM) + thread // TEAM
+    n = group * rows + thread // TEAM
     row = minimum(n, N - 1)
 
     acc = [f32(0) for _ in unrolled(M)]

@@ -43,10 +43,12 @@ def qmv(
     Thread t of a team takes the chunks t, t + TEAM, ... of `FMT.vec` weights; the codec owns the
     order of the elements inside a chunk and takes scales out of its sum. Sums are f32.
     """
-    (group,) = groups(cdiv(N, THREADS // TEAM), threads=THREADS)
+    rows = max(1, THREADS // TEAM)
+    (group,) = groups(cdiv(N, rows), threads=THREADS)
+    require(TEAM <= THREADS, "a team of threads is part of a group")
     require(M <= 8, "qmv takes at most 8 vectors; use qmm for more")
     require(K % FMT.vec == 0, "the row length K must be a multiple of the format's chunk")
-    n = group * (THREADS // TEAM) + thread // TEAM
+    n = group * rows + thread // TEAM
     row = minimum(n, N - 1)
 
     acc = [f32(0) for _ in unrolled(M)]

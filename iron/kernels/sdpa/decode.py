@@ -53,6 +53,7 @@ def sdpa_decode(
     packs = cdiv(H // G, HEADS)
     slot, b = groups(G * packs, B, threads=THREADS)
     require(H % G == 0, "the query heads H must be a multiple of the key heads G")
+    require(TEAM <= THREADS, "a team of threads is part of a group")
     require((D % 8 == 0) & (E % 8 == 0), "head sizes must be multiples of 8")
     g, h0 = slot // packs, slot // packs * (H // G) + slot % packs * HEADS
     end = (g + 1) * (H // G)
