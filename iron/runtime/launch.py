@@ -215,7 +215,13 @@ def _choose(
         binding = bind_arguments(
             fn, described, consts, arguments.dtypes, scalars=tuple(numbers), simd=target.simd
         )
-        loaded = load(fn, binding, driver)
+        try:
+            loaded = load(fn, binding, driver)
+        except KernelError as refused:
+            if refused.id != "E0702":
+                raise
+            failure = failure or refused
+            continue
         for name, dtype in binding.scalars.items():
             numbers[name] = convert(numbers[name], dtype, name, fn.name)
         extents, failed = evaluate(loaded.kernel, numbers, binding.dims)
