@@ -54,7 +54,8 @@ def _source_of(code: types.CodeType) -> Source:
     if len(found) > 1:
         raise _lost(code, "two lambdas on one line look alike", "write `def` functions")
     tree = found[0]
-    names = assigned(tree.body if isinstance(tree, ast.FunctionDef) else [])
+    body = tree.body if isinstance(tree, ast.FunctionDef) else []
+    names = {name for statement in body for name in _bound(statement, elements=False)}
     return Source(code.co_name, file, tree, frozenset(names) | set(_arguments(tree)))
 
 
@@ -103,13 +104,13 @@ def names_outside(fn: types.FunctionType) -> tuple[dict[str, Any], dict[str, Any
 
 def assigned(body: list[ast.stmt]) -> set[str]:
     """Names that `body` binds, the roots of element assignments included."""
-    return {name for statement in body for name in _bound(statement)}
+    return {name for statement in body for name in _bound(statement, elements=True)}
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def _bound(node: ast.AST, elements: bool) -> Iterator[str]:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+    elif elements and isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         root: ast.AST = node
         while isinstance(root, ast.Subscript):
             root = root.value
@@ -117,4 +118,4 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield root.id
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.comprehension | ast.Lambda):
-            yield from _bound(child)
+            yield from _bound(child, elements)

@@ -160,7 +160,7 @@ class Writer:
             lambda: f"abs({b})",
             lambda: f"-{b}",
             lambda: f"sum([{b}, {self.float_leaf()}])",
-            lambda: f"dot(vec([{b}, {self.float_leaf()}]), vec(xs))",
+            lambda: f"dot(vec([f32({b}), f32(f0)]), vec([f32(v) for v in xs]))",
             lambda: f"x[{self.int(0)} & 63]",
             lambda: f"f32({self.bool(0)})",
         ]
