@@ -76,7 +76,7 @@ def at(fmt: Format, c: V) -> V:
     return c * fmt.vec
 
 
-@inline
+@inline(exact=True)
 def combine(fmt: Format, x: V, s: V, t: V) -> V:
     """The weight from its element x and the factors (s, t) of its group."""
     if fmt.algebra is Algebra.DENSE:

@@ -87,7 +87,7 @@ def bnb_factors(fmt: Format, w: V, n: V, g: V) -> V:
     return w.absmax[n, g], None
 
 
-@inline
+@inline(exact=True)
 def bnb_dq_factors(fmt: Format, w: V, n: V, g: V) -> V:
     """The same from 8 bits: 256 blocks, counted through the whole tensor, share a scale."""
     flat = n * w.absmax.shape[1] + g
