@@ -1,0 +1,236 @@
+"""What the threads of a group do together, as shuffles in a simdgroup and memory beyond it.
+
+The order is that of `ir.interp.collectives`: it is part of the meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iron.backends.clike.expression import Expr
+from iron.dtypes import DType
+from iron.ir.core import Block, Op
+from iron.ir.types import element
+
+if TYPE_CHECKING:
+    from iron.backends.clike.render import Renderer
+
+COLLECTIVES = frozenset({"reduce", "scan", "exchange", "ballot"})
+_EITHER_ORDER = frozenset({"add", "mul", "and", "or", "xor"})
+
+
+def reduce(r: Renderer, op: Op) -> None:
+    """Butterfly inside min(width, simd) lanes, then simdgroups from left to right."""
+    width = op.attr("width") or r.kernel.threads
+    names = _variables(r, op, op.args)
+    inner = min(width, r.kernel.simd)
+    if inner > 1:
+        r.nested(
+            f"for (i32 step = 1; step < {inner}; step *= 2) {{", lambda: _butterfly(r, op, names)
+        )
+    if width > r.kernel.simd:
+        _across(r, op, names, width)
+    _finish(r, op, names)
+
+
+def _butterfly(r: Renderer, op: Op, names: Sequence[str]) -> None:
+    body, types = op.regions[0], [element(a.type) for a in op.args]
+    others = [
+        _held(r, t, "other", f"iron_shuffle_xor_{t}({n}, step)")
+        for t, n in zip(types, names, strict=True)
+    ]
+    if len(body.ops) == 2 and body.ops[0].name in _EITHER_ORDER and types[0].kind != "f":
+        _combine(r, body, names, others, names)
+        return
+    upper = _held(r, "bool", "upper", "(thread_index & step) != 0")
+    low = [
+        _held(r, t, "low", f"{upper} ? {o} : {n}")
+        for t, n, o in zip(types, names, others, strict=True)
+    ]
+    high = [
+        _held(r, t, "high", f"{upper} ? {n} : {o}")
+        for t, n, o in zip(types, names, others, strict=True)
+    ]
+    _combine(r, body, low, high, names)
+
+
+def _across(r: Renderer, op: Op, names: Sequence[str], width: int) -> None:
+    """Each simdgroup leaves its total in shared memory, and all read them in order."""
+    simd, threads = r.kernel.simd, r.kernel.threads
+    types = [element(a.type) for a in op.args]
+    piles = _share(r, types, names, threads // simd, "thread_index % {simd} == 0", simd)
+    first = (
+        "0"
+        if width == threads
+        else _held(r, "i32", "first", f"thread_index / {width} * {width // simd}")
+    )
+    for name, pile in zip(names, piles, strict=True):
+        r.line(f"{name} = {pile}[{first}];")
+
+    def turn() -> None:
+        nexts = [
+            _held(r, t, "next", f"{pile}[{_plus(first, 'run')}]")
+            for t, pile in zip(types, piles, strict=True)
+        ]
+        _combine(r, op.regions[0], list(names), nexts, names)
+
+    r.nested(f"for (i32 run = 1; run < {width // simd}; ++run) {{", turn)
+    r.barrier(op)
+
+
+def scan(r: Renderer, op: Op) -> None:
+    """Doubling distances inside min(width, simd) lanes, then the totals to the left come first."""
+    half = len(op.args) // 2
+    width = op.attr("width") or r.kernel.threads
+    simd = r.kernel.simd
+    inner = min(width, simd)
+    sums = _variables(r, op, op.args[:half])
+    units = [r.expr(u).text for u in op.args[half:]]
+    types = [element(a.type) for a in op.args[:half]]
+    place = _held(r, "i32", "place", f"thread_index % {inner}")
+    if inner > 1:
+        r.nested(
+            f"for (i32 step = 1; step < {inner}; step *= 2) {{",
+            lambda: _doubling(r, op, sums, types, place),
+        )
+    values = list(sums)
+    if op.attr("exclusive"):
+        values = [
+            _changing(r, t, "shifted", _shifted(t, s, u, place, inner))
+            for t, s, u in zip(types, sums, units, strict=True)
+        ]
+    if width > simd:
+        _based(r, op, sums, values, units, width)
+    _finish(r, op, values)
+
+
+def _shifted(t: DType, total: str, unit: str, place: str, inner: int) -> str:
+    if inner == 1:
+        return unit
+    return f"iron_shifted_{t}({total}, {unit}, {place})"
+
+
+def _doubling(r: Renderer, op: Op, sums: Sequence[str], types: Sequence[DType], place: str) -> None:
+    befores = [
+        _held(r, t, "before", f"iron_shuffle_up_{t}({s}, step)")
+        for t, s in zip(types, sums, strict=True)
+    ]
+    r.nested(
+        f"if ({place} >= step) {{", lambda: _combine(r, op.regions[0], befores, list(sums), sums)
+    )
+
+
+def _based(
+    r: Renderer,
+    op: Op,
+    sums: Sequence[str],
+    values: Sequence[str],
+    units: Sequence[str],
+    width: int,
+) -> None:
+    simd, threads = r.kernel.simd, r.kernel.threads
+    types = [element(a.type) for a in op.args[: len(sums)]]
+    last = f"thread_index % {{simd}} == {simd - 1}"
+    piles = _share(r, types, sums, threads // simd, last, simd)
+    bases = [_changing(r, t, "base", u) for t, u in zip(types, units, strict=True)]
+    number = _held(r, "i32", "number", f"thread_index % {width} / {simd}")
+    first = (
+        "0"
+        if width == threads
+        else _held(r, "i32", "first", f"thread_index / {width} * {width // simd}")
+    )
+
+    def turn() -> None:
+        totals = [
+            _held(r, t, "total", f"{pile}[{_plus(first, 'run')}]")
+            for t, pile in zip(types, piles, strict=True)
+        ]
+        _combine(r, op.regions[0], list(bases), totals, bases)
+
+    r.nested(f"for (i32 run = 0; run < {number}; ++run) {{", turn)
+    _combine(r, op.regions[0], bases, list(values), values)
+    r.barrier(op)
+
+
+def exchange(r: Renderer, op: Op) -> None:
+    """A shuffle below the simd width, shared memory from there on."""
+    mask, (x,), (result,) = op.attr("mask"), op.args, op.results
+    t = element(x.type)
+    if mask == 0 or r.kernel.threads == 1:
+        r.expressions[result] = r.expr(x)
+        return
+    if mask < r.kernel.simd:
+        r.declare(result, f"iron_shuffle_xor_{t}({r.expr(x).text}, {mask})", "other")
+        return
+    (pile,) = _share(r, [t], [r.expr(x).text], r.kernel.threads, "", 1)
+    r.declare(result, f"{pile}[thread_index ^ {mask}]", "other")
+    r.barrier(op)
+
+
+def ballot(r: Renderer, op: Op) -> None:
+    """One bit for each lane of the simdgroup."""
+    x = r.expr(op.args[0])
+    text = f"iron_ballot({x.text})" if r.kernel.threads > 1 else f"(u64){x.at(14)}"
+    r.declare(op.results[0], text, "votes")
+
+
+def _share(
+    r: Renderer, types: Sequence[DType], names: Sequence[str], size: int, who: str, simd: int
+) -> list[str]:
+    """Shared arrays that hold a value of each simdgroup (or thread), readable on return."""
+    piles: list[str] = []
+    for t in types:
+        piles.append(r.fresh("pile"))
+        r.line(f"{r.dialect.shared} {t} {piles[-1]}[{size}];")
+    at = f"thread_index / {simd}" if simd > 1 else "thread_index"
+    writes = [f"{pile}[{at}] = {name};" for pile, name in zip(piles, names, strict=True)]
+    if who:
+        r.nested(f"if ({who.replace('{simd}', str(simd))}) {{", lambda: _lines(r, writes))
+    else:
+        _lines(r, writes)
+    r.line(f"{r.dialect.barrier};")
+    return piles
+
+
+def _lines(r: Renderer, lines: Sequence[str]) -> None:
+    for line in lines:
+        r.line(line)
+
+
+def _plus(first: str, at: str) -> str:
+    return at if first == "0" else f"{first} + {at}"
+
+
+def _combine(
+    r: Renderer, body: Block, low: Sequence[str], high: Sequence[str], into: Sequence[str]
+) -> None:
+    """`into` = f(low, high), the region written in place."""
+    changing = frozenset(into)
+    for param, name in zip(body.params, (*low, *high), strict=True):
+        r.expressions[param] = Expr(name, reads=frozenset([name]) & changing)
+    r.block(body)
+    r.assign(into, body.yielded)
+
+
+def _variables(r: Renderer, op: Op, values: Sequence[object]) -> list[str]:
+    names: list[str] = []
+    for value, result in zip(op.args[: len(values)], op.results, strict=True):
+        stem = result.name or op.surface.removeprefix("group_")
+        names.append(_changing(r, element(value.type), stem, r.expr(value).text))
+    return names
+
+
+def _changing(r: Renderer, t: DType, stem: str, text: str) -> str:
+    return r.variable(t, stem, text)
+
+
+def _held(r: Renderer, t: object, stem: str, text: str) -> str:
+    name = r.fresh(stem)
+    r.line(f"const {t} {name} = {text};")
+    return name
+
+
+def _finish(r: Renderer, op: Op, names: Sequence[str]) -> None:
+    for name, result in zip(names, op.results, strict=True):
+        r.expressions[result] = Expr(name)

@@ -1,0 +1,69 @@
+"""What differs between C-style languages, as data; the renderer asks it and nothing else.
+
+In every dialect Iron's dtypes are type names (`f32 x`, `u8 code`), given by typedefs, so the body
+of a kernel reads the same everywhere. Storage floats are their bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iron.dtypes import DType
+from iron.ir.core import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the entry point: a pointer to `dtype`, or a value of it."""
+
+    name: str
+    dtype: DType
+    pointer: bool = False
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A C-style language.
+
+    `typedefs` names Iron's dtypes. `functions` maps the names that rendered text may call to
+    their definitions; only those a kernel reaches are printed, in this order. `entry` prints the
+    opening of the kernel from its symbol, arguments and facts. `shared` and `constant` qualify
+    declarations of group memory and tables, `barrier` is the statement. `pointer` prints the type
+    of a pointer into `shared`, `in` or `out` memory.
+    """
+
+    name: str
+    typedefs: str
+    functions: Mapping[str, str]
+    entry: Callable[[str, Sequence[Argument], Kernel], list[str]]
+    thread: str
+    group: str
+    shared: str
+    constant: str
+    barrier: str
+    pointer: Callable[[str, DType], str]
+    long_suffix: str = "ll"
+    keywords: frozenset[str] = frozenset()
+
+    def prelude(self, text: str) -> str:
+        """The typedefs and the functions that `text` calls, directly or not."""
+        wanted = self._reached(text)
+        chosen = [body for name, body in self.functions.items() if name in wanted]
+        return "\n".join([self.typedefs.strip(), *(body.strip() for body in chosen)])
+
+    def _reached(self, text: str) -> set[str]:
+        found: set[str] = set()
+        waiting = list(_called(text))
+        while waiting:
+            name = waiting.pop()
+            if name in self.functions and name not in found:
+                found.add(name)
+                waiting += _called(self.functions[name])
+        return found
+
+
+def _called(text: str) -> Iterable[str]:
+    return set(re.findall(r"\biron_\w+", text))

@@ -1,0 +1,114 @@
+"""Loads, stores, atomics, shared arrays and tables as C-style text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from iron.backends.clike.expression import PRIMARY, SUM, UNARY, Expr, constant
+from iron.ir.core import Op, Value
+from iron.ir.types import Tensor, Vector
+
+if TYPE_CHECKING:
+    from iron.backends.clike.render import Renderer
+
+
+def address(r: Renderer, op: Op, indices: Sequence[Value]) -> Expr:
+    """The element offset of an access."""
+    t, base = op.args[0].type, r.expr(op.args[0]).text
+    assert isinstance(t, Tensor)
+    if t.space in ("shared", "table"):
+        steps = [str(int(np.prod(t.shape[a + 1 :], dtype=np.int64))) for a in range(t.rank)]
+        wide = ""
+    else:
+        steps = [f"{base}_stride{a}" for a in range(t.rank - 1 if t.packed else t.rank)]
+        steps += ["1"] * (t.rank - len(steps))
+        wide = "(i64)"
+    terms: list[str] = []
+    for index, step in zip(indices, steps, strict=True):
+        at = r.expr(index)
+        if step == "1":
+            terms.append(at.at(SUM + 1) if len(steps) > 1 else at.text)
+        elif at.text != "0":
+            terms.append(f"{wide}{at.at(UNARY) if wide else at.at(SUM + 1)} * {step}")
+    return Expr(" + ".join(terms) or "0", SUM if len(terms) > 1 else PRIMARY)
+
+
+def load(r: Renderer, op: Op) -> None:
+    """One element, or neighbours taken one by one."""
+    (result,) = op.results
+    base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:])
+    if not isinstance(result.type, Vector):
+        r.declare(result, f"{base}[{at.text}]", f"{base}_at")
+        return
+    first = _pointer(r, op, base, at)
+    r.expressions[result] = Expr(first)
+
+
+def extract(r: Renderer, op: Op) -> None:
+    """An element of a wide load."""
+    (result,) = op.results
+    if r.uses[result]:
+        r.declare(result, f"{r.expr(op.args[0]).text}[{op.attrs[0]}]", "part")
+
+
+def store(r: Renderer, op: Op) -> None:
+    """One element, or the packed neighbours one by one."""
+    base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:-1])
+    value = op.args[-1]
+    if not isinstance(value.type, Vector):
+        r.line(f"{base}[{at.text}] = {r.expr(value).text};")
+        return
+    first = _pointer(r, op, base, at)
+    assert value.op is not None
+    for number, part in enumerate(value.op.args):
+        r.line(f"{first}[{number}] = {r.expr(part).text};")
+
+
+def _pointer(r: Renderer, op: Op, base: str, at: Expr) -> str:
+    t = op.args[0].type
+    assert isinstance(t, Tensor)
+    name = r.fresh(f"{base}_run")
+    kind = r.dialect.pointer(t.space, t.elem)
+    r.line(f"{kind} {name} = {base} + {at.at(SUM)};")
+    return name
+
+
+def pack(r: Renderer, op: Op) -> None:
+    """Written by the store that uses it."""
+
+
+def atomic(r: Renderer, op: Op) -> None:
+    """A read-modify-write of one element."""
+    t = op.args[0].type
+    assert isinstance(t, Tensor)
+    base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:-1])
+    where = "shared" if t.space == "shared" else "global"
+    name = f"iron_atomic_{op.attrs[0]}_{t.elem}_{where}"
+    text = f"{name}(&{base}[{at.text}], {r.expr(op.args[-1]).text})"
+    if r.uses[op.results[0]]:
+        r.declare(op.results[0], text, "old")
+    else:
+        r.line(f"{text};")
+
+
+def shared(r: Renderer, op: Op) -> None:
+    """A group's array; every shape is flat."""
+    t = op.attrs[0]
+    name = r.fresh(op.results[0].name or "shared")
+    r.expressions[op.results[0]] = Expr(name)
+    r.line(f"{r.dialect.shared} {t.elem} {name}[{int(np.prod(t.shape))}];")
+
+
+def table(r: Renderer, op: Op) -> None:
+    """A constant array at file scope."""
+    t, data = op.attrs
+    name = r.fresh(op.results[0].name or "table")
+    r.expressions[op.results[0]] = Expr(name)
+    values = np.frombuffer(data, t.elem.np)
+    words = [constant(v, t.elem, r.dialect.long_suffix).text for v in values]
+    rows = [", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
+    body = ",\n  ".join(rows).replace("iron_bits_to_f32", "IRON_CONSTANT_F32")
+    r.globals.append(f"{r.dialect.constant} {t.elem} {name}[{len(words)}] = {{\n  {body}\n}};")

@@ -1,0 +1,328 @@
+"""A lowered kernel as C-style text: names from the source, a line for each statement of the author.
+
+A pure value with one use in its own block is written where it is used; everything else becomes a
+named constant. Only what a loop carries or a branch yields is a variable that changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from iron.backends.clike import collective, memory
+from iron.backends.clike.dialect import Argument, Dialect
+from iron.backends.clike.expression import PRIMARY, UNARY, Expr, constant, spell
+from iron.dtypes import i64
+from iron.errors import Loc
+from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
+from iron.ir.table import Trait
+from iron.ir.types import Tensor, element
+
+LONGEST_INLINE = 72
+
+_C_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """auto break case char const continue default do double else enum extern float for goto if
+        inline int long register return short signed sizeof static struct switch typedef union
+        unsigned void volatile while bool true false class private public template this operator
+        new delete namespace using half kernel device thread constant threadgroup vec uint ushort
+        main""",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A rendered kernel.
+
+    `arguments` is the ABI: pointers, scalars, dims, then element strides of tensors (`x.stride0`),
+    then the launch extents of all axes but the last. `lines` gives the user's place for each line
+    of `source`, where there is one.
+    """
+
+    symbol: str
+    source: str
+    arguments: tuple[Argument, ...]
+    lines: tuple[Loc | None, ...]
+
+
+def render(kernel: Kernel, dialect: Dialect, symbol: str) -> Text:
+    """The text of `kernel`, which `passes.scalarise` has been over."""
+    return Renderer(kernel, dialect).text(symbol)
+
+
+@dataclass(slots=True)
+class Renderer:
+    """The text so far, and what each value is called."""
+
+    kernel: Kernel
+    dialect: Dialect
+    out: list[str] = field(default_factory=list[str])
+    places: list[Loc | None] = field(default_factory=list[Loc | None])
+    globals: list[str] = field(default_factory=list[str])
+    depth: int = 1
+    loc: Loc | None = None
+    expressions: dict[Value, Expr] = field(default_factory=dict[Value, Expr])
+    uses: Counter[Value] = field(default_factory=Counter[Value])
+    local: set[Value] = field(default_factory=set[Value])
+    taken: set[str] = field(default_factory=set[str])
+
+    # --- the whole --------------------------------------------------------------------------------
+
+    def text(self, symbol: str) -> Text:
+        """Renders everything once."""
+        self.taken |= _C_WORDS | self.dialect.keywords | {"thread_index", "group_index"}
+        self._count(self.kernel.body)
+        arguments = self._arguments()
+        self._prologue()
+        self.block(self.kernel.body)
+        head = self.dialect.entry(symbol, arguments, self.kernel)
+        body = "\n".join([*self.globals, *head, *self.out, "}"])
+        prelude = self.dialect.prelude(body)
+        source = f"{prelude}\n\n{body}\n"
+        lead = prelude.count("\n") + 2 + sum(g.count("\n") + 1 for g in self.globals) + len(head)
+        return Text(symbol, source, tuple(arguments), (*[None] * lead, *self.places))
+
+    def _count(self, block: Block) -> None:
+        mine = {r for op in block.ops for r in op.results}
+        for op in block.ops:
+            for arg in op.args:
+                self.uses[arg] += 1
+                if arg in mine:
+                    self.local.add(arg)
+            for region in op.regions:
+                self._count(region)
+                outer = {a for inner in region.walk() for a in inner.args}
+                self.local -= outer & mine
+                self.uses.update(outer & mine)
+
+    def _arguments(self) -> list[Argument]:
+        made: list[Argument] = []
+        pairs = list(zip(self.kernel.params, self.kernel.body.params, strict=True))
+        for param, value in pairs:
+            name = self.fresh(param.name.replace(".", "_"))
+            self.expressions[value] = Expr(name)
+            t = param.type
+            pointer = isinstance(t, Tensor)
+            made.append(Argument(name, element(t), pointer, pointer and t.space != "in"))
+        for param, value in pairs:
+            t = param.type
+            if isinstance(t, Tensor):
+                axes = range(t.rank - 1 if t.packed else t.rank)
+                made += [
+                    Argument(f"{self.expressions[value].text}_stride{axis}", i64) for axis in axes
+                ]
+        made += [Argument(f"extent{a}", i64) for a in range(self.kernel.rank - 1)]
+        self.taken |= {a.name for a in made}
+        return made
+
+    def _prologue(self) -> None:
+        """The ids that the body reads."""
+        names = {op.name for op in self.kernel.body.walk()}
+        needs_thread = "thread" in names or bool(names & collective.COLLECTIVES)
+        if needs_thread and self.kernel.threads > 1:
+            self.line(f"const i32 thread_index = {self.dialect.thread};")
+        if "group" in names:
+            self.line(f"const i64 group_index = {self.dialect.group};")
+
+    # --- lines and names --------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """One line at the current depth."""
+        self.out.append("  " * self.depth + text)
+        self.places.append(self.loc)
+
+    def fresh(self, wanted: str) -> str:
+        """A name like `wanted` that nothing else has."""
+        plain = re.sub(r"\W", "_", wanted) or "t"
+        plain = f"v{plain}" if plain[0].isdigit() else plain
+        name, number = plain, 1
+        while name in self.taken or name.startswith("iron_"):
+            number += 1
+            name = f"{plain.rstrip('_')}{number}"
+        self.taken.add(name)
+        return name
+
+    def expr(self, value: Value) -> Expr:
+        """How `value` is written."""
+        if is_const(value) and value not in self.expressions:
+            dtype = element(value.type)
+            return constant(const_of(value), dtype, self.dialect.long_suffix)
+        return self.expressions[value]
+
+    def declare(self, value: Value, text: str, stem: str = "") -> str:
+        """A named constant for `value`."""
+        name = self.fresh(value.name or stem or "t")
+        self.line(f"const {value.type} {name} = {text};")
+        self.expressions[value] = Expr(name)
+        return name
+
+    def variable(self, dtype: object, stem: str, text: str = "") -> str:
+        """A variable that may change."""
+        name = self.fresh(stem or "t")
+        self.line(f"{dtype} {name}{f' = {text}' if text else ''};")
+        return name
+
+    # --- ops --------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Every op of a block but its yield."""
+        for op in block.ops:
+            self.loc = op.loc
+            if op.name == "yield":
+                continue
+            rule = _RULES.get(op.name)
+            if rule is not None:
+                rule(self, op)
+            else:
+                self._elementwise(op)
+
+    def _elementwise(self, op: Op) -> None:
+        (result,) = op.results
+        made = spell(op, element(op.args[-1].type), [self.expr(a) for a in op.args])
+        self.place(result, made, op)
+
+    def place(self, result: Value, made: Expr, op: Op) -> None:
+        """Writes a pure value where it is used, or names it."""
+        if self.uses[result] == 0 and op.row.has(Trait.PURE):
+            return
+        once = self.uses[result] == 1 and result in self.local
+        if (once and len(made.text) <= LONGEST_INLINE and not result.name) or (
+            once and len(made.text) <= LONGEST_INLINE // 3
+        ):
+            self.expressions[result] = made
+        else:
+            self.declare(result, made.text)
+
+    def nested(self, head: str, body: Callable[[], None], tail: str = "}") -> None:
+        """A braced statement."""
+        self.line(head)
+        self.depth += 1
+        body()
+        self.depth -= 1
+        if tail:
+            self.line(tail)
+
+    # --- ids --------------------------------------------------------------------------------------
+
+    def thread(self, op: Op) -> None:
+        """This thread's number."""
+        wide = op.attrs[0]
+        text = "thread_index" if self.kernel.threads > 1 else "0"
+        plain = Expr(text) if wide.name == "i32" else Expr(f"({wide}){text}", UNARY)
+        self.expressions[op.results[0]] = plain
+
+    def group(self, op: Op) -> None:
+        """This group's number along an axis: the first axis varies fastest."""
+        axis, dtype = op.attrs
+        text = "group_index"
+        for outer in range(axis):
+            text = f"{text} / extent{outer}" if outer == 0 else f"({text}) / extent{outer}"
+        if axis < self.kernel.rank - 1:
+            text = f"({text}) % extent{axis}" if axis else f"{text} % extent{axis}"
+        self.declare(op.results[0], f"({dtype})({text})", f"group{axis}")
+
+    # --- control ----------------------------------------------------------------------------------
+
+    def if_(self, op: Op) -> None:
+        """A branch; what it yields is assigned on both sides."""
+        names = [
+            self.variable(r.type, r.name or "chosen") if self.uses[r] else "" for r in op.results
+        ]
+        then, other = op.regions
+
+        def side(region: Block) -> Callable[[], None]:
+            def body() -> None:
+                self.block(region)
+                for name, value in zip(names, region.yielded, strict=True):
+                    if name:
+                        self.line(f"{name} = {self.expr(value).text};")
+
+            return body
+
+        both = len(other.ops) > 1 or any(names)
+        condition = self.expr(op.args[0]).text
+        self.nested(f"if ({condition}) {{", side(then), "" if both else "}")
+        if both:
+            self.nested("} else {", side(other))
+        for name, result in zip(names, op.results, strict=True):
+            self.expressions[result] = Expr(name)
+
+    def for_(self, op: Op) -> None:
+        """A counted loop; what it carries are variables."""
+        body = op.regions[0]
+        counter, params = body.params[0], body.params[1:]
+        names: list[str] = []
+        for param, init, result in zip(params, op.args[3:], op.results, strict=True):
+            name = self.variable(param.type, param.name or result.name, self.expr(init).text)
+            names.append(name)
+            self.expressions[param] = Expr(name, PRIMARY, frozenset([name]))
+        i = self.fresh(counter.name or "i")
+        self.expressions[counter] = Expr(i)
+        low, high, step = (self.expr(a) for a in op.args[:3])
+        advance = f"++{i}" if step.text == "1" else f"{i} += {step.text}"
+        head = f"for ({counter.type} {i} = {low.text}; {i} < {high.at(11)}; {advance}) {{"
+
+        def turn() -> None:
+            self.block(body)
+            flag = stop_flag(op)
+            stop = self.expr(flag).text if flag is not None else ""
+            if stop and self.expr(flag).reads:  # type: ignore[arg-type]
+                stop = self._held("stop", "bool", stop)
+            self.assign(names, carried(op))
+            if stop:
+                self.line(f"if ({stop}) break;")
+
+        self.nested(head, turn)
+        for name, result in zip(names, op.results, strict=True):
+            self.expressions[result] = Expr(name)
+
+    def _held(self, stem: str, dtype: object, text: str) -> str:
+        name = self.fresh(stem)
+        self.line(f"const {dtype} {name} = {text};")
+        return name
+
+    def assign(self, names: Sequence[str], values: Sequence[Value]) -> None:
+        """All at once: a value that reads another of the variables is taken first."""
+        made = [self.expr(v) for v in values]
+        changed: set[str] = set()
+        texts: list[str] = []
+        for name, value, e in zip(names, values, made, strict=True):
+            others = e.reads & set(names) - {name}
+            texts.append(self._held(f"{name}_next", value.type, e.text) if others else e.text)
+            changed.add(name)
+        for name, text in zip(names, texts, strict=True):
+            if name != text:
+                self.line(f"{name} = {text};")
+
+    def barrier(self, op: Op) -> None:
+        """Nothing to wait for in a group of one thread."""
+        if self.kernel.threads > 1:
+            self.line(f"{self.dialect.barrier};")
+
+    def const(self, op: Op) -> None:
+        """Literals are written where they are used."""
+
+
+_RULES: dict[str, Callable[[Renderer, Op], None]] = {
+    "load": memory.load,
+    "extract": memory.extract,
+    "store": memory.store,
+    "pack": memory.pack,
+    "atomic": memory.atomic,
+    "shared": memory.shared,
+    "table": memory.table,
+    "thread": Renderer.thread,
+    "group": Renderer.group,
+    "if": Renderer.if_,
+    "for": Renderer.for_,
+    "barrier": Renderer.barrier,
+    "const": Renderer.const,
+    "reduce": collective.reduce,
+    "scan": collective.scan,
+    "exchange": collective.exchange,
+    "ballot": collective.ballot,
+}

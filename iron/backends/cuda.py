@@ -1,0 +1,123 @@
+"""CUDA C++ as NVRTC compiles it: no header, warp shuffles, IEEE arithmetic without contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iron.backends.clike.dialect import Argument, Dialect
+from iron.backends.clike.functions import shared_functions
+from iron.dtypes import DTYPES, DType
+from iron.ir.core import Kernel
+
+TYPEDEFS = """
+typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
+typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
+typedef float f32;
+#define IRON_DEVICE static __device__ __forceinline__
+#define IRON_CONSTANT_F32(bits) (bits == 0x7f800000u ? __builtin_inff() : -__builtin_inff())
+"""
+
+_INTRINSICS = {
+    "iron_f32_to_bits": "IRON_DEVICE u32 iron_f32_to_bits(f32 x) { return __float_as_uint(x); }",
+    "iron_bits_to_f32": "IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }",
+    "iron_f16_to_f32": """
+IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
+  f32 y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}""",
+    "iron_f32_to_f16": """
+IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
+  f16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}""",
+    "iron_fma_f32": """
+IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
+  return __fmaf_rn(a, b, c);
+}""",
+    "iron_sqrt_f32": "IRON_DEVICE f32 iron_sqrt_f32(f32 x) { return __fsqrt_rn(x); }",
+    "iron_rint_f32": "IRON_DEVICE f32 iron_rint_f32(f32 x) { return rintf(x); }",
+    "iron_floor_f32": "IRON_DEVICE f32 iron_floor_f32(f32 x) { return floorf(x); }",
+    "iron_ceil_f32": "IRON_DEVICE f32 iron_ceil_f32(f32 x) { return ceilf(x); }",
+    "iron_trunc_f32": "IRON_DEVICE f32 iron_trunc_f32(f32 x) { return truncf(x); }",
+    "iron_popcount_u32": "IRON_DEVICE u32 iron_popcount_u32(u32 x) { return (u32)__popc(x); }",
+    "iron_popcount_u64": "IRON_DEVICE u64 iron_popcount_u64(u64 x) { return (u64)__popcll(x); }",
+    "iron_clz_u32": "IRON_DEVICE u32 iron_clz_u32(u32 x) { return (u32)__clz((int)x); }",
+    "iron_mulhi_u32": "IRON_DEVICE u32 iron_mulhi_u32(u32 a, u32 b) { return __umulhi(a, b); }",
+    "iron_mulhi_i32": "IRON_DEVICE i32 iron_mulhi_i32(i32 a, i32 b) { return __mulhi(a, b); }",
+    "iron_reverse_bits_u32": "IRON_DEVICE u32 iron_reverse_bits_u32(u32 x) { return __brev(x); }",
+    "iron_ballot": "IRON_DEVICE u64 iron_ballot(bool x) { return __ballot_sync(0xffffffffu, x); }",
+}
+
+
+def _shuffles() -> dict[str, str]:
+    """Exchange between lanes; a type narrower than 32 bits travels as one."""
+    made: dict[str, str] = {}
+    for t in DTYPES.values():
+        wide = str(t) if t.bits >= 32 else "u32"
+        for name, instruction in (("xor", "__shfl_xor_sync"), ("up", "__shfl_up_sync")):
+            made[f"iron_shuffle_{name}_{t}"] = (
+                f"IRON_DEVICE {t} iron_shuffle_{name}_{t}({t} x, i32 step) "
+                f"{{ return ({t}){instruction}(0xffffffffu, ({wide})x, step); }}"
+            )
+        made[f"iron_shifted_{t}"] = (
+            f"IRON_DEVICE {t} iron_shifted_{t}({t} x, {t} unit, i32 place) {{\n"
+            f"  const {t} left = iron_shuffle_up_{t}(x, 1);\n"
+            f"  return place > 0 ? left : unit;\n}}"
+        )
+    return made
+
+
+def _atomics() -> dict[str, str]:
+    names = {"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax"}
+    names |= {"and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor"}
+    return {
+        f"iron_atomic_{kind}_{t}_{where}": (
+            f"IRON_DEVICE {t} iron_atomic_{kind}_{t}_{where}({t}* at, {t} value) "
+            f"{{ return {instruction}(at, value); }}"
+        )
+        for kind, instruction in names.items()
+        for t in ("i32", "u32")
+        for where in ("shared", "global")
+    }
+
+
+def _functions() -> dict[str, str]:
+    own = {**_INTRINSICS, **_shuffles(), **_atomics()}
+    shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
+    return {**own, **shared}
+
+
+def _entry(symbol: str, arguments: Sequence[Argument], kernel: Kernel) -> list[str]:
+    rows = [f"    {_parameter(a)}" for a in arguments]
+    return [
+        f'extern "C" __global__ void __launch_bounds__({kernel.threads}) {symbol}(',
+        ",\n".join(rows) + ") {",
+    ]
+
+
+def _parameter(a: Argument) -> str:
+    if not a.pointer:
+        return f"const {a.dtype} {a.name}"
+    return f"{'' if a.written else 'const '}{a.dtype}* {a.name}"
+
+
+def _pointer(space: str, dtype: DType) -> str:
+    return f"{'const ' if space in ('in', 'table') else ''}{dtype}*"
+
+
+CUDA = Dialect(
+    name="cuda",
+    typedefs=TYPEDEFS,
+    functions=_functions(),
+    entry=_entry,
+    thread="(i32)threadIdx.x",
+    group="(i64)blockIdx.x",
+    shared="__shared__",
+    constant="static __device__ const",
+    barrier="__syncthreads()",
+    pointer=_pointer,
+    keywords=frozenset({"__shared__", "warpSize", "gridDim", "blockDim"}),
+)
