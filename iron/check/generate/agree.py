@@ -12,12 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from iron.analysis.uniform import check_uniform
 from iron.check.generate.program import Arguments, Program, arguments
+from iron.elementary import RULES
 from iron.ir.core import Kernel
 from iron.ir.interp import run
 from iron.ir.rebuild import rebuild
+from iron.ir.table import Trait
 from iron.ir.text import parse_kernel, print_kernel
 from iron.ir.verify import verify
+from iron.passes.dead import dead
+from iron.passes.elementary import elementary
+from iron.passes.scalarise import scalarise
+from iron.runtime.drivers.cpu import CpuDriver
 
 Array = np.ndarray[Any, Any]
 Road = Callable[[Program, Arguments], None]
@@ -33,31 +40,57 @@ class Difference:
 
 
 def interpret(kernel: Kernel, program: Program, given: Arguments) -> None:
-    """Runs `kernel` in the program's setting, writing the arguments in place."""
+    """Verifies and runs `kernel` in the program's setting, writing the arguments in place."""
+    verify(kernel)
     run(kernel, given.arrays, given.scalars, given.dims, program.setting.grid)
 
 
+def plain(program: Program) -> Kernel:
+    """The kernel as it was built; elementary functions become their bodies, nothing is folded."""
+    if any(op.row.has(Trait.EXPANDED) for op in program.kernel.body.walk()):
+        return rebuild(program.kernel, RULES, fold=False)
+    return program.kernel
+
+
+def optimised(program: Program) -> Kernel:
+    """The kernel after every pass that keeps each bit."""
+    return dead(elementary(rebuild(program.kernel)))
+
+
 def reference(program: Program, given: Arguments) -> None:
-    """The kernel as it was built."""
+    """The plain kernel, interpreted."""
     verify(program.kernel)
-    interpret(program.kernel, program, given)
+    interpret(plain(program), program, given)
 
 
 def folded(program: Program, given: Arguments) -> None:
-    """The kernel emitted anew with folding and value numbering."""
-    kernel = rebuild(program.kernel)
-    verify(kernel)
-    interpret(kernel, program, given)
+    """Emitted anew with folding and value numbering, without what is unused."""
+    interpret(optimised(program), program, given)
 
 
 def printed(program: Program, given: Arguments) -> None:
     """The kernel that its text describes."""
-    kernel = parse_kernel(print_kernel(program.kernel))
-    verify(kernel)
-    interpret(kernel, program, given)
+    text = print_kernel(program.kernel)
+    again = Program(parse_kernel(text), program.setting)
+    if print_kernel(again.kernel) != text:
+        raise AssertionError("the text of the parsed kernel differs")
+    interpret(plain(again), program, given)
 
 
-ROADS: dict[str, Road] = {"fold": folded, "text": printed}
+def scalars(program: Program, given: Arguments) -> None:
+    """The kernel with its vectors taken apart."""
+    interpret(scalarise(optimised(program)), program, given)
+
+
+def cpu(program: Program, given: Arguments) -> None:
+    """Compiled for this machine: as built for even seeds, optimised for odd ones."""
+    kernel = optimised(program) if program.setting.seed % 2 else plain(program)
+    check_uniform(kernel)
+    code = CpuDriver().load(kernel)
+    code.launch(given.arrays, given.scalars, given.dims, program.setting.grid)
+
+
+ROADS: dict[str, Road] = {"fold": folded, "text": printed, "scalar": scalars, "cpu": cpu}
 
 
 def agree(program: Program, roads: Mapping[str, Road] | None = None) -> list[Difference]:
