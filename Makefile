@@ -19,7 +19,7 @@ EXTRAS ?= dev
 PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test full golden device docs clean
+.PHONY: help setup check test full fuzz-hour golden device docs clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test: $(READY)  ## the whole suite; fails over budget, names what it did not run
 
 full: $(READY)  ## the suite and the slow tests
 	$(PYTEST) --full
+
+fuzz-hour: $(READY)  ## 10,000 random programs, bit for bit on every road
+	$(PYTHON) -m iron.check.generate fuzz 0 10000
 
 golden: $(READY)  ## rewrite the committed text that golden tests compare with
 	$(PYTHON) -m pytest -m golden --snapshot-update
