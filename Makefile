@@ -36,7 +36,7 @@ check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m pyright --pythonpath $(PYTHON)
-	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py
+	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py tests/unit/report
 
 test: $(READY)  ## the whole suite; fails over budget, names what it did not run
 	$(PYTEST)

@@ -1,8 +1,14 @@
 """Group rows: who this thread is, and what the threads of a group do together.
 
 Reductions and scans carry the combining function as a region, and their order is part of their
-meaning at a given simd width: inside min(P, W) neighbouring lanes an exclusive-or butterfly with
-the lower lane's operand first, then simdgroups from left to right.
+meaning at a given simd width W. Let P be the collective's width.
+
+A reduction combines min(P, W) neighbouring lanes by an exclusive-or butterfly, the lower lane's
+operand first, then the totals of simdgroups from left to right. A scan combines min(P, W)
+neighbouring lanes by doubling distances 1, 2, 4, .., the lower lane's operand first; an exclusive
+one then shifts by a lane, its unit entering at the left. When P exceeds W, every value of a
+simdgroup is combined with the simdgroup's base, base first: the base is the unit for a run's first
+simdgroup, and for each next one the previous base combined with the previous total.
 """
 
 from collections.abc import Sequence

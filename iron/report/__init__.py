@@ -1,0 +1,1 @@
+"""Pages made from data: the reference of the op table."""
