@@ -47,7 +47,7 @@ def signed_codes(groups: Array, bits: int) -> tuple[Array, Array]:
     where = np.abs(groups).argmax(-1)[..., None]
     d = np.take_along_axis(groups, where, -1) / np.float32(-middle)
     scaled = groups.astype(np.float64) * inverse(d).astype(np.float64) + (middle + 0.5)
-    return np.trunc(scaled).clip(0, 2 * middle - 1).astype(np.uint8), d
+    return np.trunc(scaled.astype(np.float32)).clip(0, 2 * middle - 1).astype(np.uint8), d
 
 
 def ranged_codes(groups: Array, bits: int) -> tuple[Array, Array, Array]:

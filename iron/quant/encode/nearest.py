@@ -54,7 +54,7 @@ def planes(fmt: Format, w: Array) -> dict[str, Array]:
     """The same choice for tables in the stream layout; the stored scale is never too small."""
     stored = fmt.elem.name == "CODEBOOK"
     book = np.array(NF4 if stored else fmt.table, np.float32)
-    groups = w.reshape(len(w), -1, fmt.group)
+    groups = w.reshape(len(w), -1, fmt.group or w.shape[1])
     amax = np.abs(groups).max(-1, keepdims=True)
     top = np.minimum(-book.min(), book.max())
     scale = round_up(amax / top, fmt.plane("scales").dtypes[0])

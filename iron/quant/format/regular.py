@@ -39,9 +39,9 @@ def factor(name: str, group: int, dtypes: tuple[DType, ...] = FLOATS) -> Plane:
 
 
 def chunk(bits: int, group: int) -> int:
-    """Elements a kernel takes at once: whole words, at most 32, within one group."""
-    natural = {8: 16}.get(bits, 32)
-    return min(natural, group) if group else natural
+    """Elements a kernel takes at once: whole words, at most 32, within one group if it has any."""
+    natural = 16 if bits == 8 else 32
+    return group if 0 < group < natural and group * bits % 32 == 0 else natural
 
 
 def stream(
@@ -317,14 +317,14 @@ def tables() -> list[Format]:
         ("sign_g128_f16", 1, 128, (-1, 1)),
         ("ternary_g64_f16", 2, 64, (-1, 0, 1, 2)),
         ("ternary_g256_f16", 2, 256, (-1, 0, 1, 2)),
+        ("ternary_row_f32", 2, 0, (-1, 0, 1, 2)),
     )
-    out = [
-        stream(
-            name, Elem.TABLE, bits, group, (factor("scales", group, (f16,)),), table=table, tier=2,
-            rule=Rule.NEAREST,
+    out: list[Format] = []
+    for name, bits, group, table in fixed:
+        planes = (factor("scales", group, (f16 if group else f32,)),)
+        out.append(
+            stream(name, Elem.TABLE, bits, group, planes, table=table, tier=2, rule=Rule.NEAREST)
         )
-        for name, bits, group, table in fixed
-    ]  # fmt: skip
     for group in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
         book = Plane("codebook", (f32,), ONE, Extent(up=16))
         planes = (factor("scales", group, (f32,)), book)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from iron.quant.format import FORMATS
-from iron.quant.repack import EDGES, to_planes
 from iron.quant.tensor import Planes
 from tests.unit.quant.sample import random_tensor, sides
 
@@ -28,15 +27,6 @@ def test_element_chunk_and_rows_agree(name: str):
         got = fmt.dot(w, 3, c, one)
         assert got == whole[3, fmt.at(c) + e]
         assert got.dtype == np.float32
-
-
-@pytest.mark.parametrize("name", EDGES)
-def test_planes_hold_the_same_weights(name: str):
-    weight = random_tensor(FORMATS[name], *sides(FORMATS[name]), seed=2)
-    repacked = to_planes(weight)
-    assert repacked.fmt.body == "stream"
-    assert np.array_equal(repacked.decode().view(np.uint32), weight.decode().view(np.uint32))
-    assert to_planes(repacked) is repacked
 
 
 def test_the_tail_of_a_row_is_decoded():
