@@ -129,10 +129,18 @@ def agreed(trace: Trace, op: str, *operands: object) -> list[Value]:
         first = joined_dtype(trace, operands[0], operands[-1])
         for x in operands[1:-1]:
             first = f32 if isinstance(x, float) else first
-    wide = trace.index if trace.index in own else first
+    wide = trace.index if _meets_index(trace, own, operands) else first
     values = [as_value(trace, x, wide) for x in operands]
     _refuse_mixture(trace, op, values)
     return broadcast(trace, values)
+
+
+def _meets_index(trace: Trace, own: list[DType | None], operands: tuple[object, ...]) -> bool:
+    """True when an index is among the operands: i32 then widens to a 64-bit one."""
+    if trace.index in own:
+        return True
+    firm = {t for t in own if t is not None}
+    return firm == {i32} and any(isinstance(x, Weak) for x in operands)
 
 
 def _refuse_mixture(trace: Trace, op: str, values: list[Value]) -> None:

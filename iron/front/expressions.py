@@ -15,6 +15,7 @@ from iron.front.arithmetic import binary, compare, inverted, negative
 from iron.front.host import is_pure
 from iron.front.joins import branch
 from iron.front.loops import iterated
+from iron.front.names import immutable, resolve
 from iron.front.scope import (
     Broken,
     Closure,
@@ -41,7 +42,6 @@ from iron.front.values import (
 from iron.front.views import index, load, load_both, loaded, shape, size, vector_of
 from iron.ir.core import Value
 from iron.ir.types import Vector
-from iron.lang import Dim, DimExpr, FormatVar, TypeVar, lane, simd_width, thread
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt",
@@ -57,11 +57,7 @@ UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Invert: operator.invert,
     ast.Not: operator.not_,
 }
-MUTABLE = (list, dict, set, bytearray)
 CHOICE = " choice"  # a name no source can spell
-
-
-# --- names and constants --------------------------------------------------------------------------
 
 
 def read_constant(trace: Trace, node: ast.Constant) -> object:
@@ -69,78 +65,6 @@ def read_constant(trace: Trace, node: ast.Constant) -> object:
     if isinstance(node.value, bytes | complex):
         raise trace.fail("E0101", f"a {type(node.value).__name__} is not part of the language")
     return node.value
-
-
-def read_name(trace: Trace, node: ast.Name) -> object:
-    """What a name means here; a global that can change is E0107."""
-    found, own = trace.look_up(node.id)
-    if own:
-        return resolve(trace, found)
-    _immutable(trace, node.id, found)
-    return resolve(trace, found)
-
-
-def _immutable(trace: Trace, name: str, found: object) -> None:
-    writable = isinstance(found, np.ndarray) and found.flags.writeable
-    if isinstance(found, MUTABLE) or writable:
-        raise trace.fail(
-            "E0107",
-            f"global `{name}` is a {type(found).__name__}, which can change after compilation",
-            help="make it a tuple, or pass it as a Const",
-        )
-    if isinstance(found, tuple):
-        for item in found:
-            _immutable(trace, name, item)
-
-
-def resolve(trace: Trace, x: object) -> object:
-    """Dims, dtype variables, `thread` and their kin, by what they are and not by their name."""
-    if isinstance(x, tuple) and type(x) is tuple:
-        return tuple(resolve(trace, y) for y in x)
-    if isinstance(x, Dim):
-        return _dim(trace, x)
-    if isinstance(x, DimExpr):
-        return dim_expression(trace, x)
-    if isinstance(x, TypeVar):
-        return _bound(trace, trace.dtypes, x.name, "dtype variable")
-    if isinstance(x, FormatVar):
-        return _bound(trace, trace.formats, x.name, "format variable")
-    if x is thread:
-        return trace.emit("thread", attrs=(trace.index,))
-    if x is lane:
-        at = trace.emit("thread", attrs=(trace.index,))
-        return binary(trace, "mod", at, trace.simd)
-    return trace.simd if x is simd_width else x
-
-
-def _dim(trace: Trace, dim: Dim) -> object:
-    return _bound(trace, trace.dims, dim.name, "dim")
-
-
-def _bound(trace: Trace, known: dict[str, Any], name: str, kind: str) -> Any:
-    if name not in known:
-        raise trace.fail("E0105", f"{kind} `{name}` is bound by no parameter of {trace.name}")
-    return known[name]
-
-
-SIZES = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}
-
-
-def dim_expression(trace: Trace, x: object) -> object:
-    """The value of a declared size."""
-    if isinstance(x, Dim):
-        return _dim(trace, x)
-    if not isinstance(x, DimExpr):
-        return x
-    a, b = dim_expression(trace, x.a), dim_expression(trace, x.b)
-    if x.op == "cdiv":
-        return negative_of(trace, binary(trace, "floordiv", negative_of(trace, a), b))
-    return binary(trace, SIZES[x.op], a, b)
-
-
-def negative_of(trace: Trace, x: object) -> object:
-    """`-x` of a number or a run-time value."""
-    return negative(trace, x) if runtime(x) else -x  # pyright: ignore[reportOperatorIssue]
 
 
 # --- displays -------------------------------------------------------------------------------------
@@ -383,7 +307,8 @@ def read_attribute(trace: Trace, node: ast.Attribute) -> object:
     except AttributeError as wrong:
         raise trace.fail("E0105", str(wrong)) from None
     if isinstance(owner, types.ModuleType):
-        _immutable(trace, ast.unparse(node), found)
+        trace.capture(vars(owner), name, found)
+        immutable(trace, ast.unparse(node), found)
     return resolve(trace, found)
 
 

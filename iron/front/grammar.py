@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from iron.front import calls, expressions, loops, statements
+from iron.front import calls, expressions, loops, names, statements
 from iron.front.state import Grammar, Handler, Rule
 from iron.front.vocabulary import METHODS, functions
 
@@ -26,7 +26,7 @@ STATEMENTS: dict[type[ast.AST], Rule] = {
 
 EXPRESSIONS: dict[type[ast.AST], Rule] = {
     ast.Constant: _rule(expressions.read_constant, "value kind"),
-    ast.Name: _rule(expressions.read_name, "id"),
+    ast.Name: _rule(names.read_name, "id"),
     ast.Tuple: _rule(expressions.read_tuple, "elts"),
     ast.List: _rule(expressions.read_list, "elts"),
     ast.ListComp: _rule(expressions.read_comprehension, "elt generators"),

@@ -10,9 +10,9 @@ from iron.dtypes import DType, i32
 from iron.errors import KernelError
 from iron.front.arithmetic import binary, ceil_div
 from iron.front.bind import Binding
-from iron.front.expressions import dim_expression
 from iron.front.grammar import GRAMMAR
 from iron.front.host import Impure, host_block
+from iron.front.names import dim_expression
 from iron.front.scope import PackedView, Returned, Specialise, View, Weak
 from iron.front.source import Source, source_of
 from iron.front.state import Capture, Trace

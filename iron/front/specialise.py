@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from iron.dtypes import DType, i32, i64
 from iron.front.bind import Binding
 from iron.front.kernel import read_kernel
@@ -115,11 +117,26 @@ def _const_key(value: Any) -> tuple[Any, ...]:
         return ("float", value.hex())
     if isinstance(value, tuple | list):
         return (type(value).__name__, *(_const_key(v) for v in value))
+    if isinstance(value, np.generic | np.ndarray):
+        return (str(value.dtype), value.shape, value.tobytes())
     try:
         hash(value)
     except TypeError:
-        return (type(value).__name__, repr(value))
+        return ("same", _Same(value))
     return (type(value).__name__, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A Const that cannot be compared: only the very same object counts as equal."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def _numbers(known: _Known, binding: Binding) -> Hashable:

@@ -206,13 +206,17 @@ class Trace:
         closure, globals_ = frame.outside
         for space in (closure, globals_):
             if name in space:
-                self.captured.setdefault((id(space), name), Capture(space, name, space[name]))
+                self.capture(space, name, space[name])
                 return space[name], False
         builtins_: Any = globals_.get("__builtins__", {})
         builtins_ = builtins_ if isinstance(builtins_, dict) else vars(builtins_)
         if name in builtins_:
             return builtins_[name], False
         raise self.fail("E0105", f"`{name}` is not defined")
+
+    def capture(self, space: dict[str, Any], name: str, value: object) -> None:
+        """Notes that the kernel depends on a name outside it."""
+        self.captured.setdefault((id(space), name), Capture(space, name, value))
 
     # --- the tail of an `each` kernel -------------------------------------------------------------
 
