@@ -16,6 +16,7 @@ from iron.errors import KernelError, error
 from iron.lang.declare import KernelFunction, PlanFunction
 from iron.lang.dim import Dim, TypeVar, evaluate
 from iron.lang.parameter import MISSING, ConstSpec, ParamSpec, format_name
+from iron.quant.format import ALIASES
 
 Declared = KernelFunction | PlanFunction
 
@@ -276,6 +277,8 @@ class _Binder:
 
 
 def _same_format(wanted: Any, have: Any) -> bool:
+    if isinstance(wanted, str):
+        wanted = ALIASES.get(wanted, wanted)
     return wanted is have or str(wanted) == getattr(have, "name", str(have))
 
 
