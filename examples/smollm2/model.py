@@ -5,8 +5,8 @@ running it writes their keys and values into the cache and leaves their logits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,57 +20,42 @@ from iron.kernels.rope.rope import rope, turns
 from iron.kernels.sdpa.decode import sdpa_decode
 from iron.lang import KernelFunction
 from iron.quant.read_gguf import GgufFile, read_gguf
-from iron.quant.tensor import QTensor
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The sizes of the model; `head` elements a head, `theta` the base of rope's frequencies."""
-
-    layers: int
-    width: int
-    inner: int
-    heads: int
-    groups: int
-    head: int
-    eps: float
-    theta: float
+SIZES = {
+    "layers": "block_count",
+    "width": "embedding_length",
+    "inner": "feed_forward_length",
+    "heads": "attention.head_count",
+    "groups": "attention.head_count_kv",
+    "head": "rope.dimension_count",
+    "eps": "attention.layer_norm_rms_epsilon",
+    "theta": "rope.freq_base",
+}
 
 
-def shape_of(file: GgufFile) -> Shape:
-    """The sizes that the file's metadata state."""
-    llama = {k.removeprefix("llama."): v for k, v in file.metadata.items()}
-    return Shape(
-        layers=llama["block_count"],
-        width=llama["embedding_length"],
-        inner=llama["feed_forward_length"],
-        heads=llama["attention.head_count"],
-        groups=llama["attention.head_count_kv"],
-        head=llama["rope.dimension_count"],
-        eps=llama["attention.layer_norm_rms_epsilon"],
-        theta=llama["rope.freq_base"],
-    )
+def shape_of(file: GgufFile) -> SimpleNamespace:
+    """The sizes that the file's metadata state. Raises ValueError for another kind of model."""
+    for key in SIZES.values():
+        if f"llama.{key}" not in file.metadata:
+            raise ValueError(f"the file is no Llama model: it says nothing about {key}")
+    return SimpleNamespace(**{name: file.metadata[f"llama.{k}"] for name, k in SIZES.items()})
 
 
 class Model:
     """An open model with a cache of `capacity` positions; the head shares the embedding."""
 
     def __init__(self, path: Path, capacity: int = 1024) -> None:
-        self.file = read_gguf(path)
+        self.path, self.file = path, read_gguf(path)
         self.shape = s = shape_of(self.file)
         self.capacity = capacity
         cells = (s.layers, s.groups, capacity, s.head)
         self.keys, self.values = np.zeros(cells, np.float32), np.zeros(cells, np.float32)
-        pairs = np.arange(s.head // 2)
-        self.turns = turns(s.theta ** (-2.0 * pairs / s.head))
+        self.turns = turns(s.theta ** (-2.0 * np.arange(s.head // 2) / s.head))
         self.embedding = self.file.weight("token_embd.weight")
         self._steps: dict[int, Step] = {}
-
-    def weight(self, layer: int, name: str) -> QTensor:
-        """A quantised matrix of a layer."""
-        return self.file.weight(f"blk.{layer}.{name}.weight")
 
     def gain(self, layer: int, name: str) -> Array:
         """The weight of a norm; after the last layer, that of the output norm."""
@@ -134,7 +119,8 @@ class Step:
 
     def _project(self, layer: int, name: str, x: Array, y: Array) -> None:
         x, y = x.reshape(self.count, -1), y.reshape(self.count, -1)
-        self._launch(qmv, x=x, w=self.model.weight(layer, name), y=y)
+        weight = self.model.file.weight(f"blk.{layer}.{name}.weight")
+        self._launch(qmv, x=x, w=weight, y=y)
 
     def _attention(self, layer: int) -> None:
         model, s = self.model, self.model.shape

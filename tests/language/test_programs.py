@@ -4,8 +4,6 @@ For each program one operator is made wrong; the program's own check has to noti
 interpreter, which reports an index outside its tensor where a device would write there.
 """
 
-import importlib.util
-import inspect
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +13,7 @@ import iron
 from iron.errors import KernelError
 from iron.runtime.driver import Driver, driver
 from iron.runtime.drivers.interp import InterpreterDriver
+from tests.changed_source import changed
 from tests.language import library
 from tests.language.programs import (
     aura_encode,
@@ -57,24 +56,9 @@ def test_library_program(name: str, road: Driver):
         library.PROGRAMS[name].check(library.PROGRAMS[name].module)
 
 
-def wrong(module: ModuleType, change: tuple[str, str], folder: Path) -> ModuleType:
-    """The module with the first text of `change` replaced by the second."""
-    source = inspect.getsource(module)
-    assert source.count(change[0]) >= 1, f"{change[0]!r} is not in {module.__name__}"
-    before, _, after = source.partition(change[0])
-    path = folder / f"wrong_{name_of(module)}.py"
-    path.write_text(before + change[1] + after)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
 @pytest.mark.parametrize("program", OWN, ids=name_of)
 def test_a_wrong_operator_is_caught(program: ModuleType, tmp_path: Path):
-    bad = wrong(program, program.WRONG, tmp_path)
+    bad = changed(program, program.WRONG, tmp_path)
     with iron.use("interp"), pytest.raises((AssertionError, KernelError)):
         bad.check()
 
@@ -82,6 +66,6 @@ def test_a_wrong_operator_is_caught(program: ModuleType, tmp_path: Path):
 @pytest.mark.parametrize("name", library.PROGRAMS)
 def test_a_wrong_operator_of_the_library_is_caught(name: str, tmp_path: Path):
     program = library.PROGRAMS[name]
-    bad = wrong(program.module, program.wrong, tmp_path)
+    bad = changed(program.module, program.wrong, tmp_path)
     with iron.use("interp"), pytest.raises((AssertionError, KernelError)):
         program.check(bad)

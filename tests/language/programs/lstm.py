@@ -1,4 +1,4 @@
-"""A recurrent layer over time in one group: run-time trip count, state in lists and group memory."""
+"""A recurrent layer over time in one group: run-time trip count, state in lists and shared."""
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from iron.lang import (
     f32,
     groups,
     i32,
+    inline,
     kernel,
     shared,
     sigmoid,
@@ -26,6 +27,16 @@ from iron.lang import (
 
 B, L, H = dims("B L H")
 T = dtypes("T", f32, f16)
+
+
+@inline
+def gates(pre, w, h, unit):
+    """The four gates of one unit before their functions."""
+    gate = [pre[k, unit] for k in unrolled(4)]
+    for j in range(h.shape[0]):
+        for k in unrolled(4):
+            gate[k] = gate[k] + w[j, k, unit].to(f32) * h[j]
+    return gate
 
 
 @kernel(variants={"REVERSE": [False, True]})
@@ -59,10 +70,7 @@ def lstm(
         old, new = step % 2, (step + 1) % 2
         for s in unrolled(SLOTS):
             if unit[s] < H:
-                gate = [pre[b, t, k, unit[s]] for k in unrolled(4)]
-                for j in range(H):
-                    for k in unrolled(4):
-                        gate[k] = gate[k] + w[j, k, unit[s]].to(f32) * h[old, j]
+                gate = gates(pre[b, t], w, h[old], unit[s])
                 c[s] = sigmoid(gate[1]) * c[s] + sigmoid(gate[0]) * tanh(gate[2])
                 out = sigmoid(gate[3]) * tanh(c[s])
                 h[new, unit[s]] = out

@@ -1,4 +1,4 @@
-"""Keeps the k greatest elements of each row: four radix passes, atomics, ranks of ties by a scan."""
+"""Keeps the k greatest elements of each row: radix passes, atomics, ranks of ties by a scan."""
 
 import numpy as np
 
