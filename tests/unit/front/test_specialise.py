@@ -46,7 +46,7 @@ from tests.unit.front.trial import read, refusal, run
 
 R, N, K, M = dims("R N K M")
 T = dtypes("T", f32, f16, bf16)
-FMT = formats("FMT", "q4_0", "q8_0")
+FMT = formats("FMT", "gguf_q4_0", "gguf_q8_0")
 LEVEL = 2
 
 
@@ -176,6 +176,8 @@ def test_packed():
     planes = {"blocks": TensorArg(u8, (4, 36))}
     weight = PackedArg(FORMATS["gguf_q4_0"], planes, (4, 64))
     refused("E0703", packed_rows, {})
+    other = PackedArg(FORMATS["mlx_int4_g64"], planes, (4, 64))
+    assert "takes gguf_q4_0" in str(refused("E0601", packed_rows, {"w": other}))
     made = bind(packed_rows, {"w": weight}, {})
     assert made.dims == {"N": 4, "K": 64}
     assert made.tensors["y"] == arg(4, 64)
