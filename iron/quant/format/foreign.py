@@ -141,7 +141,7 @@ def bitsandbytes() -> list[Format]:
     """bitsandbytes NF4 and FP4: the earlier element in the high nibble, table stored beside."""
     out: list[Format] = []
     for kind in ("nf4", "fp4"):
-        for group in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
+        for group in (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
             for nested in (False, True):
                 out.append(_bitsandbytes(kind, group, nested))
     return out

@@ -325,7 +325,7 @@ def tables() -> list[Format]:
         out.append(
             stream(name, Elem.TABLE, bits, group, planes, table=table, tier=2, rule=Rule.NEAREST)
         )
-    for group in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
+    for group in (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
         book = Plane("codebook", (f32,), ONE, Extent(up=16))
         planes = (factor("scales", group, (f32,)), book)
         out.append(
