@@ -12,6 +12,7 @@ import numpy as np
 from iron.dtypes import DTYPES, DType
 from iron.errors import KernelError, Loc, error
 from iron.ir import ops as _rows  # noqa: F401  # pyright: ignore[reportUnusedImport]  fills the table
+from iron.ir import scalar
 from iron.ir.core import Block, Kernel, Op, Param, Require, Value
 from iron.ir.table import TABLE, OpTypeError
 from iron.ir.types import PARAMETER_SPACES, Tensor, Type, tensor, vector
@@ -38,6 +39,15 @@ _TOKENS = re.compile(
 )
 
 Token = tuple[str, str, int]
+
+
+def _exactly(value: float, dtype: DType) -> Any:
+    """`value` in `dtype`; ValueError when it is between two of its numbers."""
+    with scalar.quiet():
+        held = np.float32(value).astype(dtype.np)
+    if float(held) != value:
+        raise ValueError("a constant is exact")
+    return held
 
 
 def _fail(message: str, line: int) -> KernelError:
@@ -168,7 +178,7 @@ class _Parser:
                 return dtype.np.type(int(text))
             if text.startswith("nan."):
                 return np.array(int(text[4:], 16), f"u{dtype.bytes}").view(dtype.np)[()]
-            return np.float32(float.fromhex(text)).astype(dtype.np)
+            return _exactly(float.fromhex(text), dtype)
         except (ValueError, OverflowError) as problem:
             raise _fail(f"{text} is no {dtype}", line) from problem
 

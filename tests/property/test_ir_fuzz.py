@@ -11,10 +11,12 @@ import pytest
 from iron.check.generate import __main__ as command
 from iron.check.generate import generate, rows
 from iron.check.generate.agree import ROADS, agree, reference, same_bits
-from iron.check.generate.program import arguments, load, save
+from iron.check.generate.program import Program, arguments, load, save
 from iron.dtypes import DTYPES, bf16, f16, f32
+from iron.errors import KernelError
 from iron.ir import build
 from iron.ir.fold import fold
+from iron.ir.rebuild import Sweep, replace_blocks
 from iron.ir.table import TABLE
 from iron.ir.text import print_kernel
 from iron.ir.types import element
@@ -158,6 +160,25 @@ def test_nans_are_one_and_zeros_are_two():
     b[:1].view(np.uint32)[:] = 0xFFC00001
     for t in (f32, f16, bf16):
         assert same_bits(a.astype(t.np), b.astype(t.np)).tolist() == [True, False, True]
+
+
+def test_a_dropped_barrier_is_a_race():
+    """The interpreter sees most of the races that a missing barrier makes in legal programs."""
+    found: Counter[str] = Counter()
+    for seed in range(60):
+        program = generate(seed)
+        barriers = [op for op in program.kernel.body.ops if op.name == "barrier"]
+        for barrier in barriers[1::2] if program.kernel.threads > 1 else []:
+            sweep = Sweep({"barrier": lambda b, op, args, gone=barrier: () if op is gone else None})
+            kernel = replace_blocks(program.kernel, body=sweep.block(program.kernel.body))
+            try:
+                reference(Program(kernel, program.setting), arguments(program))
+            except KernelError as fault:
+                found[fault.id] += 1
+            else:
+                found["none"] += 1
+    assert set(found) <= {"E0410", "none"}
+    assert found["E0410"] > 3 * found["none"]
 
 
 # --- shrinking and replay -------------------------------------------------------------------------

@@ -11,11 +11,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from iron.errors import error
 from iron.ir import scalar
 from iron.ir.core import Kernel
 from iron.ir.host import host_scalar
 from iron.ir.interp import collectives, control, memory
 from iron.ir.interp.machine import Machine
+from iron.ir.interp.races import LANE_MASK
 
 __all__ = ["CHUNK", "run"]
 
@@ -48,6 +50,8 @@ def run(
         else:
             m.env[value] = host_scalar(given[param.name], value)
     groups = math.prod(grid)
+    if groups * kernel.threads > LANE_MASK:
+        raise error("E0602", "the interpreter runs fewer than 2^32 threads", kernel=kernel.name)
     step = max(1, CHUNK // kernel.threads)
     with scalar.quiet():
         for first in range(0, groups, step):

@@ -66,25 +66,23 @@ def _choose(condition: Lanes, a: Lanes, b: Lanes, t: Type) -> Lanes:
 
 def _reduce(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     _together(m, op, mask)
-    body, types = op.regions[0], [a.type for a in op.args]
+    body = op.regions[0]
     width = op.attr("width") or m.kernel.threads
     simd = m.kernel.simd
     values = [m.spread(a) for a in op.args]
-    lane = np.arange(m.lanes)
     step = 1
     while step < min(width, simd):
-        upper = (m.thread & step) != 0
-        others = [v[lane ^ step] for v in values]
-        low = [_choose(upper, o, v, t) for o, v, t in zip(others, values, types, strict=True)]
-        high = [_choose(upper, v, o, t) for o, v, t in zip(others, values, types, strict=True)]
-        values = _combine(m, body, low, high)
+        low, high = m.lane & ~step, m.lane | step
+        values = _combine(
+            m, body, [v.take(low, 0) for v in values], [v.take(high, 0) for v in values]
+        )
         step *= 2
     if width <= simd:
         return values
-    start = lane - m.thread % width
-    total = [v[start] for v in values]
+    start = m.lane - m.thread % width
+    total = [v.take(start, 0) for v in values]
     for at in range(simd, width, simd):
-        total = _combine(m, body, total, [v[start + at] for v in values])
+        total = _combine(m, body, total, [v.take(start + at, 0) for v in values])
     return total
 
 
@@ -106,7 +104,7 @@ def _doubling(m: Machine, op: Op, inner: int) -> list[Lanes]:
     half = len(op.args) // 2
     types = [a.type for a in op.args[:half]]
     values = [m.spread(a) for a in op.args[:half]]
-    lane, place_in = np.arange(m.lanes), m.thread % inner
+    lane, place_in = m.lane, m.thread % inner
     step = 1
     while step < inner:
         reached = place_in >= step
@@ -119,7 +117,7 @@ def _doubling(m: Machine, op: Op, inner: int) -> list[Lanes]:
 
 def _shifted(m: Machine, op: Op, sums: list[Lanes], units: list[Lanes], inner: int) -> list[Lanes]:
     inside = m.thread % inner > 0
-    left = np.maximum(np.arange(m.lanes) - 1, 0)
+    left = np.maximum(m.lane - 1, 0)
     return [
         _choose(inside, s[left], u, a.type)
         for s, u, a in zip(sums, units, op.args[: len(sums)], strict=True)
@@ -131,12 +129,12 @@ def _based(
 ) -> list[Lanes]:
     """The values of every simdgroup combined with the total of those to its left."""
     simd, types = m.kernel.simd, [u.type for u in op.args[len(units) :]]
-    start = np.arange(m.lanes) - m.thread % width
+    start = m.lane - m.thread % width
     number = m.thread % width // simd
     base = running = units
     for at in range(1, width // simd):
         last = start + at * simd - 1
-        running = _combine(m, op.regions[0], running, [s[last] for s in sums])
+        running = _combine(m, op.regions[0], running, [s.take(last, 0) for s in sums])
         here = number == at
         base = [_choose(here, r, b, t) for r, b, t in zip(running, base, types, strict=True)]
     return _combine(m, op.regions[0], base, values)
@@ -145,7 +143,7 @@ def _based(
 def _exchange(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:
     _together(m, op, mask)
     x = m.spread(op.args[0])
-    return (x[np.arange(m.lanes) - m.thread + (m.thread ^ op.attr("mask"))],)
+    return (x[m.lane - m.thread + (m.thread ^ op.attr("mask"))],)
 
 
 def _ballot(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:

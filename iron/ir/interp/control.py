@@ -136,7 +136,7 @@ def _thread(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
 
 
 def _group(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
-    number, axis, dtype = m.group_numbers(), op.attr("axis"), op.attr("dtype").np
+    number, axis, dtype = m.in_chunk + m.first_group, op.attr("axis"), op.attr("dtype").np
     for extent in m.grid[:axis]:
         number = number // extent
     number = (number % m.grid[axis]).astype(dtype)

@@ -25,13 +25,19 @@ Mask = np.ndarray[Any, Any] | None
 Handler = Callable[["Machine", Op, Mask], Sequence[Array]]
 
 
+def _none() -> np.ndarray[Any, Any]:
+    return np.zeros(0, np.int64)
+
+
 @dataclass(slots=True)
 class Machine:
     """The state of one launch, and of the chunk of groups that runs.
 
     `serial` numbers the running ops of the launch; `events` maps a serial number to its op;
-    `since` holds for each lane the serial number at its group's last barrier; `branches` are the
-    branches and loops that some, but not all, lanes entered.
+    `branches` are the branches and loops that some, but not all, lanes entered. For each lane:
+    `lane` counts from 0 in the chunk, `in_chunk` is its group's place in the chunk, `thread` its
+    number in the group, `number` that in the whole launch, and `since` the serial number at its
+    group's last barrier.
     """
 
     kernel: Kernel
@@ -45,8 +51,11 @@ class Machine:
     serial: int = 0
     first_group: int = 0
     groups: int = 0
-    thread: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.int64))
-    since: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.int64))
+    lane: np.ndarray[Any, Any] = field(default_factory=_none)
+    in_chunk: np.ndarray[Any, Any] = field(default_factory=_none)
+    thread: np.ndarray[Any, Any] = field(default_factory=_none)
+    number: np.ndarray[Any, Any] = field(default_factory=_none)
+    since: np.ndarray[Any, Any] = field(default_factory=_none)
 
     @property
     def lanes(self) -> int:
@@ -55,18 +64,13 @@ class Machine:
 
     def open_chunk(self, first_group: int, groups: int) -> None:
         """Makes groups `first_group` and following the ones that run."""
+        threads = self.kernel.threads
         self.first_group, self.groups = first_group, groups
-        self.thread = np.tile(np.arange(self.kernel.threads, dtype=np.int64), groups)
+        self.lane = np.arange(groups * threads, dtype=np.int64)
+        self.in_chunk = self.lane // threads
+        self.thread = self.lane % threads
+        self.number = self.lane + first_group * threads
         self.since = np.zeros(self.lanes, np.int64)
-
-    def lane_numbers(self) -> np.ndarray[Any, Any]:
-        """The number of each lane's thread in the whole launch."""
-        start = self.first_group * self.kernel.threads
-        return np.arange(start, start + self.lanes, dtype=np.int64)
-
-    def group_numbers(self) -> np.ndarray[Any, Any]:
-        """The number of each lane's group in the whole launch."""
-        return self.lane_numbers() // self.kernel.threads
 
     def block(self, block: Block, mask: Mask) -> list[Array]:
         """Runs a block and returns what it yields."""

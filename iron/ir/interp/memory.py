@@ -42,7 +42,7 @@ class Buffer:
     def read(self, at: Array) -> Array:
         """The elements at flat positions."""
         if self.data.ndim == 1:
-            return self.data[at]
+            return self.data.take(at)
         return self.data[np.unravel_index(at, self.shape)]
 
     def write(self, at: Array, values: Array) -> None:
@@ -106,12 +106,11 @@ def _addresses(m: Machine, op: Op, indices: Sequence[Value], length: int, mask: 
     for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
         i = np.asarray(m.env[index]).astype(np.int64)
         room = size - (max(length, 1) - 1 if axis == len(indices) - 1 else 0)
-        bad = (i < 0) | (i >= room)
-        if bad.any():
-            _in_bounds(m, op, bad, mask, axis, index, length)
+        if i.min() < 0 or i.max() >= room:
+            _in_bounds(m, op, (i < 0) | (i >= room), mask, axis, index, length)
         at = at * size + i
     if buffer.per_group:
-        at = at + np.arange(m.groups).repeat(m.kernel.threads) * buffer.per_group
+        at = at + m.in_chunk * buffer.per_group
     return at if mask is None or np.ndim(at) == 0 else np.where(mask, at, 0)
 
 
@@ -160,7 +159,7 @@ def _elements(at: Array, length: int) -> Array:
 def _initialised(m: Machine, op: Op, buffer: Buffer, at: Array, mask: Mask, length: int) -> None:
     if buffer.written is None:
         return
-    bad = ~buffer.written[at]
+    bad = ~buffer.written.take(at)
     if length:
         bad = bad.any(-1)
     bad = m.over_lanes(bad if mask is None else bad & mask, bool_)
@@ -184,7 +183,7 @@ def _enter(m: Machine, op: Op, kind: str, at: Array, mask: Mask, length: int) ->
     m.serial += 1
     m.events[m.serial] = op
     at = np.broadcast_to(at, (m.lanes, length) if length else (m.lanes,))
-    lanes, since = m.lane_numbers(), m.since
+    lanes, since = m.number, m.since
     if mask is not None:
         at, lanes, since = at[mask], lanes[mask], since[mask]
     if length:

@@ -64,7 +64,7 @@ class Trace:
         for slot in (self.last, self.other, self.first, self.foreign):
             if slot is None:
                 continue
-            found = unordered(slot[new.at], new, self.threads)
+            found = unordered(slot.take(new.at), new, self.threads)
             if found is not None:
                 return Clash(found, int(slot[new.at[found]]), kind)
         return None
@@ -72,27 +72,39 @@ class Trace:
     def note(self, new: Access) -> None:
         """Remembers the access."""
         at, codes, lanes = new.at, new.codes, new.lanes
-        before = self.last[at]
+        before = self.last.take(at)
         moved = (before & LANE_MASK) != lanes
-        self.other[at[moved]] = before[moved]
+        if moved.any():
+            self.other[at[moved]] = before[moved]
         self.last[at] = codes
-        lost = self.last[at] != codes
-        self.other[at[lost]] = codes[lost]
-        if self.first is None or self.foreign is None:
-            return
-        fresh = self.first[at] == NOBODY
-        self.first[at[fresh]] = codes[fresh]
-        group = (self.first[at] & LANE_MASK) // self.threads
-        away = (group != lanes // self.threads) & (self.foreign[at] == NOBODY)
-        self.foreign[at[away]] = codes[away]
+        lost = self.last.take(at) != codes
+        if lost.any():
+            self.other[at[lost]] = codes[lost]
+        if self.first is not None and self.foreign is not None:
+            self._note_groups(self.first, self.foreign, new)
+
+    def _note_groups(self, first: Array, foreign: Array, new: Access) -> None:
+        at, codes, lanes = new.at, new.codes, new.lanes
+        fresh = first.take(at) == NOBODY
+        if fresh.any():
+            first[at[fresh]] = codes[fresh]
+        who = first.take(at) & LANE_MASK
+        away = who != lanes
+        if away.any():
+            away &= (who // self.threads != lanes // self.threads) & (foreign.take(at) == NOBODY)
+            foreign[at[away]] = codes[away]
 
 
 def unordered(old: Array, new: Access, threads: int) -> int | None:
     """The first position whose old access is by another thread and not ordered by a barrier."""
-    who = old & LANE_MASK
-    apart = who // threads != new.lanes // threads
-    bad = (old != NOBODY) & (who != new.lanes) & (apart | (old >> LANE_BITS >= new.since))
-    return int(np.argmax(bad)) if bad.any() else None
+    foreign = ((old & LANE_MASK) != new.lanes) & (old != NOBODY)
+    if not foreign.any():
+        return None
+    at = np.flatnonzero(foreign)
+    before, lanes = old[at], new.lanes[at]
+    bad = before >> LANE_BITS >= new.since[at]
+    bad |= (before & LANE_MASK) // threads != lanes // threads
+    return int(at[np.argmax(bad)]) if bad.any() else None
 
 
 class Log:
@@ -116,7 +128,7 @@ class Log:
         return found or self._enter(new)
 
     def _written(self, new: Access) -> Clash | None:
-        old = self.writes[new.at]
+        old = self.writes.take(new.at)
         found = unordered(old, new, self.threads)
         return None if found is None else Clash(found, int(old[found]), "writes")
 
@@ -127,7 +139,7 @@ class Log:
             self.updates.note(new)
         elif new.kind == "writes":
             self.writes[new.at] = new.codes
-            lost = self.writes[new.at] != new.codes
+            lost = self.writes.take(new.at) != new.codes
             if lost.any():
                 found = int(np.argmax(lost))
                 return Clash(found, int(self.writes[new.at[found]]), "writes")

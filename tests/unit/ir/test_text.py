@@ -171,6 +171,8 @@ def test_digest_ignores_places_and_names_of_values_only():
         ("count=0", "size=0", 16, "expected 'count'"),
         ("const i32 32", "const i32 2x", 8, "expected"),
         ("const i32 0\n", "const u8 256\n", 10, "256 is no u8"),
+        ("const i32 0\n", "const f32 0x1p+200\n", 10, "0x1p\\+200 is no f32"),
+        ("const i32 0\n", "const bf16 0x1.01p+0\n", 10, "0x1.01p\\+0 is no bf16"),
         ("in f32[?]\ntensor", "in f33[?]\ntensor", 2, "no dtype is called f33"),
         ("%4 = if", "%4, %5 = if", 20, "has 1 results, not 2"),
         ("require", "requires", 6, "unexpected requires"),
