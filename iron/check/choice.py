@@ -8,27 +8,74 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+from iron.check.expand import ConcreteCase, expand
+from iron.check.interpret import Interpreted, read_call
+from iron.check.prepare import prepare
+from iron.errors import KernelError
 from iron.ir.core import Kernel, Value, const_of, is_const
 from iron.ir.host import evaluate
+from iron.lang.declare import KernelFunction
 
 LONGEST_PERIOD = 256
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A size near those of a case that the kernel accepts and none of its alternatives serves."""
+
+    label: str
+    sizes: Mapping[str, int]
+
+
+def gaps(kernel: KernelFunction, seed: int = 0) -> list[Gap]:
+    """The gaps of a kernel's `choose`, tried once for each case and variant."""
+    groups: dict[str, list[ConcreteCase]] = {}
+    for case in expand(kernel):
+        place = str((id(case.case), dict(case.variant), dict(case.formats)))
+        first = groups.setdefault(place, [case])
+        if case is not first[0] and replace(case, choice=first[0].choice) == first[0]:
+            first.append(case)
+    return [gap for cases in groups.values() for gap in _gaps(cases, seed)]
+
+
+def _gaps(cases: Sequence[ConcreteCase], seed: int) -> Iterator[Gap]:
+    reads: list[Interpreted] = []
+    for case in cases:
+        try:
+            reads.append(read_call(case.kernel, prepare(case, seed).arguments))
+        except KernelError as refused:
+            if refused.id != "E0702":
+                raise
+    if not reads:
+        yield Gap(cases[0].label, {})
+        return
+    fixed = {name for read in reads for name in read.fixed}
+    sizes = {n: v for n, v in reads[0].binding.dims.items() if n not in fixed}
+    whole = reads[0].binding.dims
+    for found in unserved([r.kernel for r in reads], sizes, reads[0].scalars, whole):
+        yield Gap(cases[0].label, found)
+
+
 def unserved(
-    alternatives: Sequence[Kernel], sizes: Mapping[str, int], scalars: Mapping[str, Any]
+    alternatives: Sequence[Kernel],
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, Any],
+    others: Mapping[str, int] = MappingProxyType({}),
 ) -> list[dict[str, int]]:
     """Sizes near `sizes`, one dim changed, that the kernel accepts and no alternative serves.
 
-    Each dim runs over one period of the divisors that occur in the host expressions, from its
-    value in `sizes` upwards.
+    Each dim of `sizes` runs over one period of the divisors that occur in the host expressions,
+    from its value upwards; the dims of `others` stay.
     """
     shared = _preconditions(alternatives)
     return [
         point
         for point in _points(alternatives, sizes)
-        if not _accepted(alternatives, point, scalars, shared)
+        if not _accepted(alternatives, {**others, **point}, scalars, shared)
     ]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from iron.check.expand import Declared
 from iron.dtypes import of_numpy
 from iron.errors import error
-from iron.front import Binding, PackedArg, TensorArg, bind, specialise
+from iron.front import Binding, PackedArg, TensorArg, bind, traced
 from iron.ir.core import Kernel
 from iron.ir.host import evaluate
 from iron.ir.interp import run
@@ -30,9 +30,13 @@ SIMD = 32
 
 @dataclass(frozen=True, slots=True)
 class Interpreted:
-    """A kernel read for one call: its IR before any pass, and what a run of it takes."""
+    """A kernel read for one call: its IR before any pass, and what a run of it takes.
+
+    `fixed` names the dims that are numbers in the IR.
+    """
 
     kernel: Kernel
+    fixed: frozenset[str]
     binding: Binding
     arrays: dict[str, Any]
     scalars: dict[str, Any]
@@ -86,9 +90,11 @@ def read_call(
     if narrow and isinstance(declared.signature.get("THREADS"), ConstSpec):
         consts.setdefault("THREADS", simd)
     binding = bind(declared, described, consts, scalars=tuple(scalars), simd=simd)
-    kernel = dead(specialise(declared, binding, simd))
+    found = traced(declared, binding, simd)
     partial = frozenset(n for n, s in specs.items() if s.partial)
-    return Interpreted(kernel, binding, arrays, scalars, partial)
+    return Interpreted(
+        dead(found.kernel), frozenset(found.fixed), binding, arrays, scalars, partial
+    )
 
 
 def _described(value: Any) -> TensorArg | PackedArg | None:
