@@ -43,7 +43,7 @@ def read_call(trace: Trace, node: ast.Call) -> object:
     args = items(trace, node.args)
     keywords = _keywords(trace, node.keywords)
     trace.at = node
-    return call(trace, fn, args, keywords, ast.unparse(node.func))
+    return call(trace, fn, args, keywords)
 
 
 def _keywords(trace: Trace, nodes: Sequence[ast.keyword]) -> dict[str, Any]:
@@ -59,9 +59,7 @@ def _keywords(trace: Trace, nodes: Sequence[ast.keyword]) -> dict[str, Any]:
     return found
 
 
-def call(
-    trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any], shown: str = ""
-) -> Any:
+def call(trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """What calling `fn` yields."""
     if isinstance(fn, Method):
         return _method(trace, fn, args, keywords)
@@ -71,19 +69,23 @@ def call(
         return _call_closure(trace, fn, args, keywords)
     emitter = trace.grammar.functions.get(fn) if isinstance(fn, Hashable) else None
     if emitter is not None:
-        return _emit(trace, emitter, fn, args, keywords, shown)
+        return _emit(trace, emitter, fn, args, keywords)
     if isinstance(fn, partial):
-        return call(trace, fn.func, [*fn.args, *args], {**fn.keywords, **keywords}, shown)
+        return call(trace, fn.func, [*fn.args, *args], {**fn.keywords, **keywords})
     if isinstance(fn, InlineFunction):
         return _inline(trace, fn.fn, args, keywords, exact=fn.exact)
     if isinstance(fn, KernelFunction | PlanFunction):
         raise trace.fail("E0113", f"{fn!r} cannot be called from a kernel", help="write a plan")
-    return _python_function(trace, fn, args, keywords, shown)
+    return _python_function(trace, fn, args, keywords)
 
 
-def _python_function(
-    trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any], shown: str
-) -> Any:
+def called(trace: Trace) -> str:
+    """What is being called, as the source spells it."""
+    node = trace.at
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else "the function"
+
+
+def _python_function(trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     given = [*args, *keywords.values()]
     if _changes_its_owner(fn):
         raise trace.fail(
@@ -98,8 +100,8 @@ def _python_function(
             return _inline(trace, fn, args, keywords)
         if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType):
             return _inline(trace, fn.__func__, [fn.__self__, *args], keywords)
-        compile_time(trace, f"`{shown}`", *given)
-    return _by_python(trace, fn, args, keywords, shown)
+        compile_time(trace, f"`{called(trace)}`", *given)
+    return _by_python(trace, fn, args, keywords)
 
 
 def _changes_its_owner(fn: Any) -> bool:
@@ -113,13 +115,11 @@ def _structure(trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, A
     from iron.front.loops import iterated
 
     spread = [iterated(trace, a) if not isinstance(a, int) else a for a in args]
-    made = _by_python(trace, fn, spread, keywords, fn.__name__)
-    return made if isinstance(made, tuple) else _by_python(trace, list, [made], {}, "list")
+    made = _by_python(trace, fn, spread, keywords)
+    return made if isinstance(made, tuple) else _by_python(trace, list, [made], {})
 
 
-def _by_python(
-    trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any], shown: str
-) -> Any:
+def _by_python(trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     try:
         with np.errstate(all="ignore"):
             return fn(*args, **keywords)
@@ -131,7 +131,7 @@ def _by_python(
     except Exception as wrong:
         raise trace.fail(
             "E0110",
-            f"compile-time call of `{shown}` failed: {type(wrong).__name__}: {wrong}",
+            f"compile-time call of `{called(trace)}` failed: {type(wrong).__name__}: {wrong}",
             help="a helper that uses dims or language functions is marked @inline",
         ) from None
 
@@ -142,7 +142,6 @@ def _emit(
     fn: Any,
     args: Sequence[Any],
     keywords: dict[str, Any],
-    shown: str,
 ) -> Any:
     """Calls a language function's emitter after checking the arguments against its signature."""
     known = signature(fn)
@@ -150,12 +149,12 @@ def _emit(
         try:
             known.bind(*args, **keywords)
         except TypeError as wrong:
-            raise trace.fail("E0113", f"`{shown}`: {wrong}") from None
+            raise trace.fail("E0113", f"`{called(trace)}`: {wrong}") from None
     try:
         return emitter(trace, *args, **keywords)
     except TypeError as wrong:
         if known is None and "argument" in str(wrong):
-            raise trace.fail("E0113", f"`{shown}`: {wrong}") from None
+            raise trace.fail("E0113", f"`{called(trace)}`: {wrong}") from None
         raise
 
 
@@ -296,7 +295,7 @@ def read_len(trace: Trace, x: object) -> object:
         return len(iterated(trace, x))
     if runtime(x):
         raise not_a_value(trace, x)
-    return _by_python(trace, len, [x], {}, "len")
+    return _by_python(trace, len, [x], {})
 
 
 def read_isinstance(trace: Trace, x: object, kinds: Any) -> bool:
@@ -311,7 +310,7 @@ def read_sum(trace: Trace, xs: Any, start: object = 0) -> object:
 
     parts = iterated(trace, xs)
     if not any(dynamic(p) for p in parts) and not dynamic(start):
-        return _by_python(trace, sum, [parts, start], {}, "sum")
+        return _by_python(trace, sum, [parts, start], {})
     total: Any = start
     for i, part in enumerate(parts):
         first = i == 0 and isinstance(start, int) and start == 0

@@ -68,7 +68,7 @@ def _by_row(row: str) -> Combine:
 
 def _by_function(fn: Any, name: str, count: int) -> Combine:
     def combine_(trace: Trace, params: Sequence[Value]) -> Sequence[object]:
-        result = call(trace, fn, params, {}, name)
+        result = call(trace, fn, params, {})
         results = list(result) if isinstance(result, tuple | list) else [result]
         if len(results) != count:
             raise trace.fail(

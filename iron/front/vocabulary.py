@@ -260,7 +260,7 @@ def packed(name: str) -> Handler:
         body = getattr(codec, name, None) or getattr(owner.format, name, None)
         if body is None:
             raise trace.fail("E0601", f"format {owner.format!r} has no `{name}`")
-        return call(trace, body, [owner, *args], {}, name)
+        return call(trace, body, [owner, *args], {})
 
     return emit
 

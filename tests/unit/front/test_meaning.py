@@ -35,6 +35,8 @@ from iron.lang import (
     group_sum,
     group_xor,
     groups,
+    i8,
+    i16,
     i32,
     i64,
     inf,
@@ -62,6 +64,7 @@ from tests.unit.front.trial import read, run
 
 R, N, K = dims("R N K")
 T = dtypes("T", f32, f16, bf16)
+S = dtypes("S", i8, i16, i32, i64)
 HALF = N // 2
 SHAPE = (R, N)
 SCALE = 3
@@ -184,22 +187,62 @@ def test_weak_numbers():
     assert [p.name for p in made.params if p.role == "dim"] == ["R"]
 
 
+PAIRS = [(7, 2), (-7, 2), (7, -2), (-7, -2), (-6, 2), (-1, 8), (5, 0)]
+QUOTIENTS, REMAINDERS = [3, -4, -4, 3, -3, -1, 0], [1, 1, -1, -1, 0, 7, 0]
+
+
 @kernel
-def floor_division(a: In[i32, N], b: In[i32, N], q: Out[i32, N, 3]):
+def floor_division(a: In[S, N], b: In[S, N], q: Out[S, N, 6]):
     (i,) = each(N)
     q[i, 0] = a[i] // b[i]
     q[i, 1] = a[i] % b[i]
-    q[i, 2] = (i32(-7) // 2) * 100 + i32(-7) % 2
+    q[i, 2] = S(-7) // 2
+    q[i, 3] = S(-7) % 2
+    q[i, 4] = -7 // b[i]
+    q[i, 5] = a[i] % 2
 
 
-def test_floor_division_of_negatives():
-    a = np.array([7, -7, 7, -7, -6, -1, 5], np.int32)
-    b = np.array([2, 2, -2, -2, 2, 8, 0], np.int32)
-    q = np.zeros((7, 3), np.int32)
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_floor_division_of_negatives(dtype: Any):
+    a, b = (np.array(column, dtype) for column in zip(*PAIRS, strict=True))
+    q = np.zeros((7, 6), dtype)
     run(floor_division, a=a, b=b, q=q)
-    assert q[:, 0].tolist() == [3, -4, -4, 3, -3, -1, 0]
-    assert q[:, 1].tolist() == [1, 1, -1, -1, 0, 7, 0]
-    assert (q[:, 2] == -399).all()
+    assert q[:, 0].tolist() == QUOTIENTS
+    assert q[:, 1].tolist() == REMAINDERS
+    assert (q[:, 2:4] == [-4, 1]).all()
+    assert q[:, 4].tolist() == [-7 // y if y else 0 for _, y in PAIRS]
+    assert q[:, 5].tolist() == [x % 2 for x, _ in PAIRS]
+
+
+@kernel
+def counters(x: In[i32, 4], y: Out[i32, 4, 9]):
+    groups(1)
+    for r in range(4):
+        d = x[r]
+        for k in range(9):
+            y[r, k] = (k - 4) // d * 100 + (k - 4) % d
+
+
+def test_floor_division_of_loop_counters():
+    y = np.zeros((4, 9), np.int32)
+    run(counters, x=np.array([2, -2, 3, -8], np.int32), y=y)
+    for row, d in zip(y, (2, -2, 3, -8), strict=True):
+        assert row.tolist() == [(k - 4) // d * 100 + (k - 4) % d for k in range(9)]
+
+
+@kernel
+def unsigned_share(x: In[u32, N], y: Out[u32, N]):
+    groups(1, threads=64)
+    for i in strided(x[0], 2):
+        y[i] = i
+        y[i + 1] = cdiv(i, 3)
+
+
+def test_a_strided_loop_over_an_unsigned_count():
+    x, y = np.full(200, 200, np.uint32), np.zeros(200, np.uint32)
+    run(unsigned_share, x=x, y=y)
+    assert np.array_equal(y[::2], np.arange(0, 200, 2))
+    assert np.array_equal(y[1::2], -(-np.arange(0, 200, 2) // 3))
 
 
 @kernel

@@ -749,6 +749,11 @@ def test_both_lines_of_a_broken_name_are_shown():
     assert "`v` is f32 on one side" in str(wrong)
 
 
+def test_the_next_legal_thread_count_is_printed():
+    wrong = refusal(odd_threads, x=np.ones(64, np.float32), y=np.ones(64, np.float32))
+    assert "the next legal value is 64" in str(wrong)
+
+
 def test_every_id_is_in_the_catalogue():
     from iron.errors import CATALOGUE
 

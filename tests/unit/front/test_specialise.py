@@ -208,6 +208,20 @@ def test_the_same_kernel_serves_other_sizes():
     assert sizes(sized, 2, 50) is not sizes(sized, 2, 51)
 
 
+def test_scalars_are_never_baked_in():
+    @kernel
+    def shifted(x: In[f32, N], y: Out[f32, N], s: Scalar[i32]):
+        (i,) = each(N)
+        y[i] = x[i] + f32(s.to(i64))
+
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    made = []
+    for s in (1, 5, 1, 0):
+        made.append(run(shifted, x=x, y=y, s=s))
+        assert (y == 1 + s).all()
+    assert len({id(k) for k in made}) == 1
+
+
 def test_consts_are_keyed_by_type_and_value():
     @kernel
     def scaled(x: In[f32, N], y: Out[f32, N], *, BY: Const):
