@@ -11,7 +11,7 @@ from iron.quant.format import Algebra, by_name
 
 M, N, K = dims("M N K")
 T = dtypes("T", f32, f16, bf16)
-FORMATS = [
+NAMES = [
     "f32",
     "f16",
     "bf16",
@@ -21,7 +21,8 @@ FORMATS = [
     "mlx_int4_g64",
     "mlx_int8_g64",
 ]
-FMT = formats("FMT", *(by_name(name) for name in FORMATS))
+FORMATS = [by_name(name) for name in NAMES]
+FMT = formats("FMT", *FORMATS)
 
 
 @kernel(
@@ -83,7 +84,12 @@ def _(x, w, bias, residual):
     return {"y": parts.sum(-1) + extra}, {"y": (root, total)}
 
 
-@qmv.case(M=[1, 3], N=[33], K=[320], tol=DOT)
+@qmv.case(M=[1, 3], N=[33], K=[320], T=[f32], tol=DOT)
+def _(rng, M, N, K, FMT):
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
+
+
+@qmv.case(M=[1], N=[33], K=[320], T=[f16, bf16], FMT=FORMATS[3:6:2], tol=DOT)
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 

@@ -195,7 +195,7 @@ FORMULAS = {
 
 
 @binary.oracle
-def _(a, b, OP, SWAP):
+def _(a, b, OP, SWAP=False):
     p, q = a, b
     z = FORMULAS[OP](q, p) if SWAP else FORMULAS[OP](p, q)
     return {"z": z}, {"z": np.abs(z)}
@@ -207,7 +207,12 @@ def other(rng, R, N, SHAPE):
     return rng.uniform(rows, columns, low=0.25, high=3.25)
 
 
-@binary.case(R=[3], N=[33], SWAP=[False, True], tol=ELT)
+@binary.case(R=[3], N=[33], OP=["sub", "pow"], SWAP=[False, True], T=[f32, f16], tol=ELT)
+def _(rng, R, N, OP, SHAPE):
+    return {"a": rng.uniform(R, N, low=0.25, high=5.0), "b": other(rng, R, N, SHAPE)}
+
+
+@binary.case(R=[3], N=[33], SHAPE=["same"], tol=ELT)
 def _(rng, R, N, OP, SHAPE):
     a = rng.uniform(R, N, low=0.25, high=5.0) if OP == "pow" else rng.normal(R, N) * 4
     b = other(rng, R, N, SHAPE)

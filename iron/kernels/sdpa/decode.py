@@ -150,6 +150,7 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 @sdpa_decode.case(
     B=[4], H=[10], G=[2], S=[9], D=[64], E=[40], MODE=MODES, HEADS=[1, 3],
+    T=[f32], C=[f32, f16],
     tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):

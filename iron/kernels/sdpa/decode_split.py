@@ -157,6 +157,7 @@ def _(q, k, v, used, mask, scale, softcap, window, first, P):
 
 @sdpa_decode_split.case(
     B=[3], H=[15], G=[3], S=[9], D=[8, 72], E=[8, 40], P=[5], MODE=["mask", "first"],
+    T=[f32, bf16], C=[f32, f16],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -190,6 +191,7 @@ def _(q, k, v, used, mask, sink, scale, softcap, window, first):
 
 @sdpa_decode_two_pass.case(
     B=[3], H=[15], G=[3], S=[9], D=[72], E=[40], MODE=MODES, SPLITS=[3],
+    T=[f32, bf16], C=[f32, f16],
     tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):

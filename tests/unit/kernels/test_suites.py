@@ -1,0 +1,45 @@
+"""Every case of every kernel, on the interpreter at two simd widths and on the CPU."""
+
+from typing import Any
+
+import pytest
+
+import iron
+from iron.check.cases import Runner, check
+from iron.runtime.driver import Driver, driver
+from iron.runtime.drivers.interp import InterpreterDriver
+from iron.worker.discover import kernels, modules
+
+KERNELS = {
+    name: kernel
+    for module in modules(("iron.kernels",))
+    for name, kernel in kernels(module).items()
+}
+ROADS = {
+    "interp8": lambda: InterpreterDriver(simd=8),
+    "interp32": lambda: InterpreterDriver(simd=32),
+    "cpu": lambda: driver("cpu"),
+}
+
+
+def on(backend: Driver) -> Runner:
+    """Runs kernels on a driver."""
+
+    def run(kernel: Any, arguments: dict[str, Any]) -> None:
+        with iron.use(backend):
+            kernel(**arguments)
+
+    return run
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_cases(name: str, road: str):
+    verdicts = check(KERNELS[name], on(ROADS[road]()))
+    assert [f"{v.label}: {v.message}" for v in verdicts if not v.ok] == []
+    assert any(v.status == "pass" for v in verdicts)
+
+
+def test_the_library_is_found():
+    assert len(KERNELS) >= 20
+    assert {"rms_norm", "qmv", "sdpa_decode", "sdpa_decode_two_pass"} <= KERNELS.keys()
