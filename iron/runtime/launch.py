@@ -210,6 +210,7 @@ def _choose(
 ) -> Found:
     """The first of the kernel's choices whose requirements hold. Errors: E0702."""
     failure: KernelError | None = None
+    unread: KernelError | None = None  # what failed for its Consts alone says less about the call
     target = driver.target()
     for consts in candidates(fn, target, arguments.consts):
         binding = bind_arguments(
@@ -220,7 +221,7 @@ def _choose(
         except KernelError as refused:
             if refused.id != "E0702":
                 raise
-            failure = failure or refused
+            unread = unread or refused
             continue
         for name, dtype in binding.scalars.items():
             numbers[name] = convert(numbers[name], dtype, name, fn.name)
@@ -228,6 +229,7 @@ def _choose(
         if not failed:
             return Found(loaded, binding, extents)
         failure = failure or _refusal(fn, failed[0], binding, numbers)
+    failure = failure or unread
     assert failure is not None
     raise failure
 
