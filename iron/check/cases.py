@@ -66,7 +66,7 @@ def run_case(case: ConcreteCase, backend: str | Runner, seed: int = 0) -> Verdic
         if refused.id == "E0702" and case.choice:
             return Verdict(case.label, "inapplicable", message=refused.diagnostic.message)
         return Verdict(case.label, "fail", message=str(refused))
-    return _judge(case.label, prepared)
+    return judge(case.label, prepared)
 
 
 def weakness(case: ConcreteCase, seed: int = 0) -> str:
@@ -87,7 +87,8 @@ def _powerful(case: ConcreteCase, prepared: Prepared) -> None:
             raise CaseError(f"these inputs cannot tell a broken kernel: {name}: {'; '.join(found)}")
 
 
-def _judge(label: str, prepared: Prepared) -> Verdict:
+def judge(label: str, prepared: Prepared) -> Verdict:
+    """What the outputs, their fences and the inputs say after a run."""
     worst = Verdict(label, "pass")
     for name, before in prepared.inputs.items():
         if before.tobytes() != np.array(prepared.arguments[name]).tobytes():

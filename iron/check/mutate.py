@@ -45,8 +45,8 @@ class Mutation:
     change: Change
 
 
-def mutants(kernel: Kernel) -> list[tuple[str, Kernel]]:
-    """Every mutant of the kernel with its name, in program order.
+def mutants(kernel: Kernel, most: int = 0) -> list[tuple[str, Kernel]]:
+    """Every mutant of the kernel with its name, in program order; about `most`, evenly, if given.
 
     Kinds: a comparison that guards a branch becomes true (a dropped tail mask), a loop or
     comparison reaches one further, operands of an operation that is not commutative change places,
@@ -55,7 +55,9 @@ def mutants(kernel: Kernel) -> list[tuple[str, Kernel]]:
     """
     seen = {digest(rebuild(kernel))}
     out: list[tuple[str, Kernel]] = []
-    for mutation in mutations(kernel):
+    every = list(mutations(kernel))
+    step = max(1, -(-len(every) // most)) if most else 1
+    for mutation in every[::step]:
         changed = apply(kernel, mutation)
         key = digest(changed)
         if key not in seen:

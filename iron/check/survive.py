@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from iron.check.cases import run_case
-from iron.check.expand import ConcreteCase, Declared, expand
-from iron.check.interpret import read_call
+from iron.check.cases import judge
+from iron.check.expand import ConcreteCase, expand
+from iron.check.interpret import Interpreted, read_call
 from iron.check.mutate import mutants
-from iron.check.prepare import prepare
+from iron.check.prepare import Prepared, prepare
+from iron.check.tolerance import Array
 from iron.errors import KernelError
 from iron.ir.core import Kernel
 from iron.ir.text import digest
@@ -20,18 +20,41 @@ Guard = Callable[[Callable[[], bool]], bool]
 """Runs a check and returns its answer; False (killed) when it does not end in time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A case ready to run again and again: its arguments, and its outputs as they were."""
+
+    case: ConcreteCase
+    prepared: Prepared
+    read: Interpreted
+    before: dict[str, Array]
+
+    def accepts(self, kernel: Kernel) -> bool:
+        """True when the case passes with `kernel` in place of its own."""
+        for name, out in self.prepared.outputs.items():
+            out.held.buffer[:] = self.before[name]
+        try:
+            self.read.run(kernel)
+        except KernelError:
+            return False
+        return judge(self.case.label, self.prepared).status == "pass"
+
+
 @dataclass(slots=True)
 class Form:
-    """One kernel in IR and the cases that it serves."""
+    """One kernel in IR and the cases that it serves, the smallest first."""
 
     kernel: Kernel
-    narrow: bool
-    cases: list[ConcreteCase] = field(default_factory=list[ConcreteCase])
+    trials: list[Trial] = field(default_factory=list[Trial])
+
+    def lets_live(self, mutant: Kernel) -> bool:
+        """True when every case accepts the mutant."""
+        return all(trial.accepts(mutant) for trial in self.trials)
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A mutant that every case accepts."""
+    """A mutant that every case accepts; `label` is one of the cases."""
 
     kernel: str
     label: str
@@ -44,23 +67,33 @@ def unguarded(check: Callable[[], bool]) -> bool:
 
 
 def forms(
-    declared: KernelFunction, wanted: Callable[[ConcreteCase], bool], seed: int
+    declared: KernelFunction, wanted: Callable[[ConcreteCase], bool], seed: int = 0
 ) -> list[Form]:
     """The kernels in IR that the wanted cases need, each with its cases."""
     found: dict[str, Form] = {}
     for case in expand(declared):
-        if not wanted(case):
-            continue
-        for narrow in (True, False):
-            try:
-                read = read_call(declared, prepare(case, seed).arguments, narrow=narrow)
-                read.run(read.kernel)
-            except KernelError:
-                continue  # inapplicable so; the case itself is judged elsewhere
-            form = found.setdefault(digest(read.kernel), Form(read.kernel, narrow))
-            form.cases.append(case)
-            break
+        trial = _trial(declared, case, seed) if wanted(case) else None
+        if trial is not None:
+            kernel = trial.read.kernel
+            found.setdefault(digest(kernel), Form(kernel)).trials.append(trial)
+    for form in found.values():
+        form.trials.sort(key=lambda t: sum(b.size for b in t.before.values()))
     return list(found.values())
+
+
+def _trial(declared: KernelFunction, case: ConcreteCase, seed: int) -> Trial | None:
+    """The case with a group of one simdgroup if it allows that; None where it does not apply."""
+    prepared = prepare(case, seed)
+    before = {n: out.held.buffer.copy() for n, out in prepared.outputs.items()}
+    for narrow in (True, False):
+        try:
+            read = read_call(declared, prepared.arguments, narrow=narrow)
+        except KernelError:
+            continue
+        trial = Trial(case, prepared, read, before)
+        if trial.accepts(read.kernel):
+            return trial
+    return None  # refused or failing: the case itself is judged by `cases`
 
 
 def survivors(
@@ -68,18 +101,13 @@ def survivors(
     seed: int = 0,
     wanted: Callable[[ConcreteCase], bool] = lambda case: True,
     guard: Guard = unguarded,
+    most: int = 0,
 ) -> Iterator[Survivor]:
-    """Mutants of the kernel that pass every wanted case of their form, on the interpreter."""
+    """Mutants of the kernel that pass every wanted case of their form, on the interpreter.
+
+    `most` limits the mutants of each form, taken evenly over the program; 0 takes all.
+    """
     for form in forms(declared, wanted, seed):
-        for name, mutant in mutants(form.kernel):
-            if guard(lambda m=mutant, f=form: lives(f, m, seed)):
-                yield Survivor(declared.name, form.cases[0].label, name)
-
-
-def lives(form: Form, mutant: Kernel, seed: int) -> bool:
-    """True when every case of the form accepts the mutant."""
-
-    def run(declared: Declared, arguments: dict[str, Any]) -> None:
-        read_call(declared, arguments, narrow=form.narrow).run(mutant)
-
-    return all(run_case(case, run, seed).status == "pass" for case in form.cases)
+        for name, mutant in mutants(form.kernel, most):
+            if guard(lambda m=mutant, f=form: f.lets_live(m)):
+                yield Survivor(declared.name, form.trials[0].case.label, name)

@@ -5,6 +5,7 @@ import pytest
 
 from iron.check.cases import check, expand
 from iron.check.interpret import interpret, read_call
+from iron.check.mutate import mutants
 from iron.check.prepare import prepare
 from iron.check.survive import forms, survivors
 from iron.lang import (
@@ -107,7 +108,7 @@ def _(rng, N):
 def test_strong_cases_leave_no_mutant(declared):
     assert {v.status for v in check(declared, interpret)} == {"pass"}
     (form,) = forms(declared, lambda case: True, 0)
-    assert len(form.cases) == 1
+    assert len(form.trials) == 1
     assert list(survivors(declared)) == []
 
 
@@ -115,7 +116,7 @@ def test_every_alternative_is_mutated():
     declared = strong()
     assert {v.status for v in check(declared, interpret)} == {"pass", "inapplicable"}
     found = forms(declared, lambda case: True, 0)
-    assert sorted(len(f.cases) for f in found) == [1, 2]  # VEC = 4 serves one size of two
+    assert sorted(len(f.trials) for f in found) == [1, 2]  # VEC = 4 serves one size of two
     left = {s.mutant.split(" at ")[0] for s in survivors(declared)}
     assert left == {"0 + 1 in eq"}  # every thread holds the total, so thread 1 may write it too
 
@@ -136,7 +137,7 @@ def test_a_guard_that_gives_up_counts_as_killed():
 
 def test_only_wanted_cases_count():
     declared = strong()
-    assert forms(declared, lambda case: case.axes["N"] == 201, 0)[0].cases[0].axes["N"] == 201
+    assert forms(declared, lambda case: case.axes["N"] == 201, 0)[0].trials[0].case.axes["N"] == 201
 
 
 @pytest.mark.parametrize("simd", [8, 32])
@@ -148,3 +149,19 @@ def test_the_interpreter_runs_at_other_widths(simd):
     read.run(read.kernel)
     out = prepared.outputs["y"]
     np.testing.assert_allclose(out.held.array, out.reference, rtol=1e-6)
+
+
+def test_a_limit_takes_mutants_evenly():
+    declared = strong(shift=1e-7)
+    every = [s.mutant for s in survivors(declared, guard=lambda check: True)]
+    some = [s.mutant for s in survivors(declared, guard=lambda check: True, most=5)]
+    assert len(some) <= 5 * len(forms(declared, lambda case: True))
+    assert set(some) < set(every)
+
+
+def test_a_trial_starts_afresh_each_time():
+    (form,) = forms(turned, lambda case: True)
+    assert all(form.lets_live(form.kernel) for _ in range(2))
+    _, broken = mutants(form.kernel)[0]
+    assert not form.lets_live(broken)
+    assert form.lets_live(form.kernel)
