@@ -54,9 +54,11 @@ def _parting(m: Machine, group: int) -> str:
     )
 
 
-def _combine(m: Machine, body: Block, low: Sequence[Array], high: Sequence[Array]) -> list[Lanes]:
+def _combine(
+    m: Machine, body: Block, low: Sequence[Array], high: Sequence[Array], mask: Mask
+) -> list[Lanes]:
     m.env.update(zip(body.params, (*low, *high), strict=True))
-    out = m.block(body, None)
+    out = m.block(body, mask)
     return [m.over_lanes(x, v.type) for x, v in zip(out, body.yielded, strict=True)]
 
 
@@ -74,7 +76,7 @@ def _reduce(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     while step < min(width, simd):
         low, high = m.lane & ~step, m.lane | step
         values = _combine(
-            m, body, [v.take(low, 0) for v in values], [v.take(high, 0) for v in values]
+            m, body, [v.take(low, 0) for v in values], [v.take(high, 0) for v in values], mask
         )
         step *= 2
     if width <= simd:
@@ -82,7 +84,7 @@ def _reduce(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     start = m.lane - m.thread % width
     total = [v.take(start, 0) for v in values]
     for at in range(simd, width, simd):
-        total = _combine(m, body, total, [v.take(start + at, 0) for v in values])
+        total = _combine(m, body, total, [v.take(start + at, 0) for v in values], mask)
     return total
 
 
@@ -93,14 +95,14 @@ def _scan(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     simd = m.kernel.simd
     units = [m.spread(a) for a in op.args[half:]]
     inner = min(width, simd)
-    sums = _doubling(m, op, inner)
+    sums = _doubling(m, op, inner, mask)
     values = sums
     if op.attr("exclusive"):
         values = _shifted(m, op, sums, units, inner)
-    return values if width <= simd else _based(m, op, sums, values, units, width)
+    return values if width <= simd else _based(m, op, sums, values, units, mask)
 
 
-def _doubling(m: Machine, op: Op, inner: int) -> list[Lanes]:
+def _doubling(m: Machine, op: Op, inner: int, mask: Mask) -> list[Lanes]:
     half = len(op.args) // 2
     types = [a.type for a in op.args[:half]]
     values = [m.spread(a) for a in op.args[:half]]
@@ -109,7 +111,7 @@ def _doubling(m: Machine, op: Op, inner: int) -> list[Lanes]:
     while step < inner:
         reached = place_in >= step
         before = [v[np.where(reached, lane - step, lane)] for v in values]
-        joined = _combine(m, op.regions[0], before, values)
+        joined = _combine(m, op.regions[0], before, values, mask)
         values = [_choose(reached, j, v, t) for j, v, t in zip(joined, values, types, strict=True)]
         step *= 2
     return values
@@ -125,19 +127,20 @@ def _shifted(m: Machine, op: Op, sums: list[Lanes], units: list[Lanes], inner: i
 
 
 def _based(
-    m: Machine, op: Op, sums: list[Lanes], values: list[Lanes], units: list[Lanes], width: int
+    m: Machine, op: Op, sums: list[Lanes], values: list[Lanes], units: list[Lanes], mask: Mask
 ) -> list[Lanes]:
     """The values of every simdgroup combined with the total of those to its left."""
     simd, types = m.kernel.simd, [u.type for u in op.args[len(units) :]]
+    width = op.attr("width") or m.kernel.threads
     start = m.lane - m.thread % width
     number = m.thread % width // simd
     base = running = units
     for at in range(1, width // simd):
         last = start + at * simd - 1
-        running = _combine(m, op.regions[0], running, [s.take(last, 0) for s in sums])
+        running = _combine(m, op.regions[0], running, [s.take(last, 0) for s in sums], mask)
         here = number == at
         base = [_choose(here, r, b, t) for r, b, t in zip(running, base, types, strict=True)]
-    return _combine(m, op.regions[0], base, values)
+    return _combine(m, op.regions[0], base, values, mask)
 
 
 def _exchange(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:

@@ -240,6 +240,27 @@ def test_reduce_combines_tuples_jointly():
     assert (out == 1).all()
 
 
+def test_function_of_a_reduction_does_not_run_for_absent_groups():
+    """Group 1 stays away; its values would make the function's loop very long."""
+    p = Handmade(threads=4)
+    x, y = p.tensor("x", i32), p.tensor("y", i32, "inout")
+    at, here = p.place(), p.emit("eq", p.group(), p.const(0))
+    v = p.load(x, at)
+    a, b = Value(i32), Value(i32)
+    with p.b.block((a, b)) as body:
+        one = p.const(1)
+        p.do("yield", *loop(p, (p.const(0), a, one), [b], lambda i, s: (p.emit("add", s, one),)))
+
+    def then():
+        p.store(y, at, p.emit("reduce", v, attrs=(0,), regions=(body,)))
+        return ()
+
+    p.do("if", here, regions=(region(p, [], then), region(p, [], lambda: ())))
+    given, out = np.array([1, 2, 3, 4] + [2**21] * 4, np.int32), np.zeros(8, np.int32)
+    execute(p.done(), {"x": given, "y": out}, (2,))
+    assert out.tolist() == [10] * 4 + [0] * 4
+
+
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("width", [0, 1, 4, 16])
 def test_scan_runs_in_thread_order(width, exclusive):
