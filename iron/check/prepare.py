@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,12 @@ def _call(function: Callable[..., Any], known: Mapping[str, Any], **more: Any) -
     missing = [n for n, p in wanted.items() if n not in offered and p.default is p.empty]
     if missing:
         raise CaseError(f"{function.__code__.co_firstlineno}: nothing gives {missing}")
-    return function(**{name: offered[name] for name in wanted if name in offered})
+    try:
+        return function(**{name: offered[name] for name in wanted if name in offered})
+    except Exception as fault:
+        kind, code = type(fault).__name__, function.__code__
+        at = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
+        raise CaseError(f"the function at {at} raised {kind}: {fault}") from fault
 
 
 def _dtype(spec: ParamSpec, dtypes: Mapping[str, DType]) -> DType:

@@ -269,3 +269,14 @@ def test_wrong_oracles_are_a_fault_of_the_case(told, says):
         return told(value), condition
 
     assert says in run_case(expand(declare(oracle=oracle))[-1], right).message
+
+
+def test_a_case_or_oracle_that_raises_is_a_failure_with_its_place():
+    k = declare(oracle=lambda x: {"y": x.no_such_thing})
+    verdict = run_case(expand(k)[0], right)
+    assert verdict.status == "fail"
+    assert "test_cases.py:" in verdict.message
+    assert "raised AttributeError" in verdict.message
+    k.suite.cases.clear()
+    k.case(R=[3], N=[33], tol=RED("N"))(lambda rng: [][1])
+    assert "raised IndexError" in run_case(expand(k)[0], right).message
