@@ -14,7 +14,7 @@ import numpy as np
 
 from iron.analysis.uniform import check_uniform
 from iron.check.generate.program import Arguments, Program, arguments
-from iron.elementary import RULES
+from iron.elementary import STRAIGHT
 from iron.ir.core import Kernel
 from iron.ir.interp import run
 from iron.ir.rebuild import rebuild
@@ -46,9 +46,12 @@ def interpret(kernel: Kernel, program: Program, given: Arguments) -> None:
 
 
 def plain(program: Program) -> Kernel:
-    """The kernel as it was built; elementary functions become their bodies, nothing is folded."""
+    """The kernel as it was built; elementary functions become their bodies, nothing is folded.
+
+    The bodies are those without branches, which mean the same as the branching ones.
+    """
     if any(op.row.has(Trait.EXPANDED) for op in program.kernel.body.walk()):
-        return rebuild(program.kernel, RULES, fold=False)
+        return rebuild(program.kernel, STRAIGHT, fold=False)
     return program.kernel
 
 

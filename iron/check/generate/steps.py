@@ -229,8 +229,12 @@ def _joined(s: Scene, types: list[DType | Vector]) -> Block:
     with pool.b.block((*low, *high)) as body:
         out: list[Value] = []
         for a, c in zip(low, high, strict=True):
-            names = _JOINS.get(element(a.type).kind, _INTEGER_JOINS)
-            out.append(pool.b.emit(rng.choice(names), a, c))
+            kind = element(a.type).kind
+            joined = pool.b.emit(rng.choice(_JOINS.get(kind, _INTEGER_JOINS)), a, c)
+            if rng.random() < 0.25:
+                turned = [r for r in s.rows if r.sig == "T->T" and kind in r.kinds]
+                joined = pool.b.emit(rng.choice(turned).name, joined) if turned else joined
+            out.append(joined)
         scalars = all(isinstance(t, DType) for t in types[:2]) and types[0] is not bool_
         if len(types) > 1 and scalars and rng.random() < 0.6:
             better = pool.b.emit("gt", high[0], low[0])
