@@ -84,7 +84,7 @@ def _(x, w, bias, residual):
     return {"y": parts.sum(-1) + extra}, {"y": (root, total)}
 
 
-@qmv.case(M=[1, 3], N=[33], K=[320], T=[f32], tol=DOT)
+@qmv.case(M=[1, 3], N=[67], K=[320], T=[f32], tol=DOT)
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 

@@ -50,7 +50,7 @@ def _(key, value, position, keys, values, RING):
     return {"keys": keys, "values": values}
 
 
-@kv_append.case(R=[1, 3], H=[3], S=[5], D=[33], E=[7], tol=EXACT)
+@kv_append.case(R=[1, 3], H=[3], S=[5], D=[33], E=[35], tol=EXACT)
 def _(rng, R, H, S, D, E):
     return {
         "key": rng.normal(R, H, D),

@@ -16,12 +16,11 @@ T = dtypes("T", f32, f16, bf16)
 
 @inline
 def greatest(a, i, b, j):
-    """The better of two (value, index) candidates; index -1 is no candidate."""
+    """The better of two (value, index) candidates."""
     a_nan, b_nan = a != a, b != b
     level = (a == b) | (a_nan & b_nan)
     better = (b > a) | (b_nan & ~a_nan) | (level & (j < i))
-    take = ((j >= 0) & better) | (i < 0)
-    return where(take, b, a), where(take, j, i)
+    return where(better, b, a), where(better, j, i)
 
 
 @kernel(variants={"OP": ["max", "min"]}, tune={"THREADS": [64, 128, 256, 512]})
@@ -29,7 +28,7 @@ def arg_reduce(x: In[T, R, N], y: Out[u32, R], *, OP: Const = "max", THREADS: Co
     """One group per row; the comparison is in f32."""
     (row,) = groups(R, threads=THREADS)
     require(N >= 1, "a row of no elements has no greatest one")
-    best, at = f32(-inf), i32(-1)
+    best, at = f32(-inf), i32(0)  # no worse than any element, and right if all are -inf
     for i in strided(N):
         value = x[row, i].to(f32)
         best, at = greatest(best, at, -value if OP == "min" else value, i)
@@ -44,9 +43,11 @@ def _(x, OP):
 
 
 @arg_reduce.case(R=[5], N=[33, 1000], TIES=[False, True], tol=EXACT)
-def _(rng, R, N, TIES):
-    x = rng.normal(R, N)
-    return {"x": np.round(x) if TIES else x}
+def _(rng, R, N, TIES, OP):
+    x = np.round(rng.normal(R, N)) if TIES else rng.normal(R, N)
+    for r, at in enumerate((32, 0, 31, N - 1, 7)):
+        x[r, at : at + 1 + TIES * 4] = 9.0 if OP == "max" else -9.0
+    return {"x": x}
 
 
 arg_reduce.bench(R=8, N=151936, OP="max", reference="torch:argmax")

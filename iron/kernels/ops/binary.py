@@ -207,12 +207,12 @@ def other(rng, R, N, SHAPE):
     return rng.uniform(rows, columns, low=0.25, high=3.25)
 
 
-@binary.case(R=[3], N=[33], OP=["sub", "pow"], SWAP=[False, True], T=[f32, f16], tol=ELT)
+@binary.case(R=[3], N=[129], OP=["sub", "pow"], SWAP=[False, True], T=[f32, f16], tol=ELT)
 def _(rng, R, N, OP, SHAPE):
     return {"a": rng.uniform(R, N, low=0.25, high=5.0), "b": other(rng, R, N, SHAPE)}
 
 
-@binary.case(R=[3], N=[33], SHAPE=["same"], tol=ELT)
+@binary.case(R=[3], N=[129], SHAPE=["same"], tol=ELT)
 def _(rng, R, N, OP, SHAPE):
     a = rng.uniform(R, N, low=0.25, high=5.0) if OP == "pow" else rng.normal(R, N) * 4
     b = other(rng, R, N, SHAPE)
@@ -226,7 +226,7 @@ def _(a, b, OP):
     return {"z": FORMULAS[OP](a, b)}
 
 
-@compare.case(R=[3], N=[33], tol=EXACT)
+@compare.case(R=[3], N=[129], tol=EXACT)
 def _(rng, R, N):
     b = np.round(rng.normal(R, N))
     return {"a": np.where(rng.uniform(R, N) < 0.5, b, np.round(rng.normal(R, N))), "b": b}
@@ -239,7 +239,7 @@ def _(a, b, OP):
     return {"z": np.where(b == 0, 0, z) if OP in ("remainder", "floor_div") else z}
 
 
-@binary_integer.case(N=[33, 100], tol=EXACT)
+@binary_integer.case(N=[33, 300], tol=EXACT)
 def _(rng, N):
     return {"a": rng.integers(N, low=-1000, high=1000), "b": rng.integers(N, low=-40, high=40)}
 

@@ -32,7 +32,7 @@ def _(x):
 
 @copy.case(FORM=["plain", "reversed", "transposed", "stepped", "point"], tol=EXACT)
 def _(rng, T, FORM):
-    x = rng.integers(4, 5, 7, low=1, high=100).astype(T.np)
+    x = rng.integers(5, 7, 9, low=1, high=100).astype(T.np)
     forms = {
         "plain": x, "reversed": x[::-1, :, ::-1], "transposed": x.transpose(2, 0, 1),
         "stepped": x[1:, ::2, ::3], "point": x[1, 2, 3:4].reshape(()),

@@ -129,7 +129,7 @@ def _(g, u, gate_bias, up_bias, row_scale, limit, alpha, VARIANT):
     return {"y": formula(g, u, float(limit), float(alpha), VARIANT) * by}, {"y": scale}
 
 
-@gated_activation.case(R=[1, 3], N=[65], LIMIT=[0.0, 1.5], EXTRA=[False, True], tol=ELT)
+@gated_activation.case(R=[1, 3], N=[129], LIMIT=[0.0, 0.75], EXTRA=[False, True], tol=ELT)
 def _(rng, R, N, LIMIT, EXTRA):
     given = {"g": rng.normal(R, N) * 1.5, "u": rng.normal(R, N) * 2, "limit": LIMIT, "alpha": 1.702}
     more = {"gate_bias": rng.normal(N), "up_bias": rng.normal(N), "row_scale": rng.normal(R)}
@@ -144,9 +144,9 @@ def _(x, limit, alpha, LAYOUT, VARIANT):
     return {"y": y}, {"y": np.abs(g) * (np.abs(u) + 1)}
 
 
-@gated_activation_packed.case(R=[1, 3], N2=[22, 66], tol=ELT)
+@gated_activation_packed.case(R=[1, 3], N2=[22, 182], tol=ELT)
 def _(rng, R, N2):
-    return {"x": rng.normal(R, N2) * 2, "limit": 1.5, "alpha": 1.702}
+    return {"x": rng.normal(R, N2) * 2, "limit": 0.75, "alpha": 1.702}
 
 
 gated_activation.bench(R=512, N=14336, flops=lambda R, N: 8 * R * N, reference="liger:swiglu")

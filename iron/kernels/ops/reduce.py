@@ -121,6 +121,8 @@ def _(x, OP):
 @reduce.case(R=[1, 3], N=[1, 33, 1000], OP=OPS[:6], tol=RED("N"))
 def _(rng, R, N, OP):
     x = rng.normal(R, N)
+    decides = 9.0 + np.arange(R)[:, None]  # the first element of a second turn
+    x[:, 32:33] = -decides if OP == "min" else decides
     return {"x": 1 + x * 0.05 if OP == "prod" else x}
 
 
@@ -137,7 +139,7 @@ def _(x, OP):
     return {"y": y}, {"y": size}
 
 
-@reduce_axis.case(R=[1, 3], N=[1, 33], C=[1, 35], OP=OPS[:6], tol=RED("N"))
+@reduce_axis.case(R=[1, 3], N=[1, 33], C=[1, 101], OP=OPS[:6], tol=RED("N"))
 def _(rng, R, N, C, OP):
     x = rng.normal(R, N, C)
     return {"x": 1 + x * 0.05 if OP == "prod" else x}

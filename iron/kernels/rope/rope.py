@@ -102,11 +102,12 @@ def _(x, position, frequency, scale, PAIRING, REGION, INVERSE):
     return {"y": y}, {"y": size}
 
 
-@rope.case(R=[3], H=[5], D=[8, 24], P=[1, 3], FAR=[0, 1 << 20], tol=ELT)
+@rope.case(R=[3], H=[5], D=[137], P=[1, 33], FAR=[0, 1 << 20], tol=ELT)
 def _(rng, R, H, D, P, FAR):
     frequency = turns(10000.0 ** (-np.arange(P) / P))
     position = FAR + rng.integers(R, high=1000)
-    return {"x": rng.normal(R, H, D), "position": position, "frequency": frequency, "scale": 1.25}
+    x = (0.5 + rng.uniform(R, H, D)) * (-1.0) ** np.arange(D)  # neighbours differ
+    return {"x": x, "position": position, "frequency": frequency, "scale": 1.25}
 
 
 rope.bench(R=512, H=40, D=128, P=64, flops=lambda R, H, P: 6 * R * H * P, reference="mlx:rope")

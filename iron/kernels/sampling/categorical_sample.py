@@ -121,4 +121,11 @@ def _(rng, R, N, HEAT, T):
     return {"x": x, "u": (middle / sums[:, -1:])[:, 0], "key": None, "temperature": HEAT}
 
 
+@categorical_sample.case(R=[5], N=[33], tol=EXACT)
+def _(rng, R, N):
+    x = rng.normal(R, N)
+    x[np.arange(R), [32, 0, 31, 5, 12]] = 150.0  # exp overflows for a shift that misses it
+    return {"x": x, "u": rng.uniform(R), "key": None, "temperature": 1.0}
+
+
 categorical_sample.bench(R=8, N=151936, reference="torch:multinomial")

@@ -99,8 +99,8 @@ def scored(b, h, q, k, used, mask, scale, softcap, window, first):
 
 def attention(q, k, v, used, mask, sink, scale, softcap, window, first):
     """The formula in f64: outputs, log sums and the condition terms of both."""
-    o, root, size = np.zeros((3, *q.shape[:2], v.shape[-1]))
-    lse = np.full(q.shape[:2], -np.inf)
+    o, root, size, far = np.zeros((4, *q.shape[:2], v.shape[-1]))
+    lse, near = np.full(q.shape[:2], -np.inf), np.zeros(q.shape[:2])
     for b, h in np.ndindex(q.shape[:2]):
         t, s = scored(b, h, q, k, used, mask, scale, softcap, window, first)
         every = s if sink is None else np.append(s, sink[h])
@@ -109,12 +109,14 @@ def attention(q, k, v, used, mask, sink, scale, softcap, window, first):
             continue
         total = np.exp(every - top).sum()
         seen = s > -np.inf
-        p, values = np.exp(s - top)[seen] / total, v[b, h * k.shape[1] // q.shape[1], t[seen]]
+        g = h * k.shape[1] // q.shape[1]
+        p, keys, values = np.exp(s - top)[seen] / total, k[b, g, t[seen]], v[b, g, t[seen]]
         lse[b, h] = top + np.log(total)
         o[b, h], root[b, h] = p @ values, np.sqrt((p * p) @ values**2)
-        size[b, h] = p @ np.abs(values)
-    near = np.where(lse > -np.inf, 1 + np.abs(lse), 0)
-    return {"o": o, "lse": lse}, {"o": (root, size), "lse": near}
+        size[b, h], far[b, h] = p @ np.abs(values), np.abs(s[seen]).max(initial=0)
+        terms = scale * (np.abs(keys) @ np.abs(q[b, h])).max(initial=0)  # a score may cancel
+        near[b, h] = 1 + np.abs(lse[b, h]) + terms
+    return {"o": o, "lse": lse}, {"o": (root, size, far), "lse": near}
 
 
 def inputs(rng, B, H, G, S, D, E, MODE):
@@ -126,13 +128,15 @@ def inputs(rng, B, H, G, S, D, E, MODE):
     mask = (rng.uniform(B, S) < 0.7).astype(np.uint8) if MODE == "mask" else None
     return {
         "q": rng.normal(B, H, D), "k": key, "v": value, "used": used, "mask": mask,
-        "sink": rng.normal(H) if MODE == "sink" else None, "scale": 2 / np.sqrt(D),
+        "sink": rng.normal(H) * 3 if MODE == "sink" else None,
+        "scale": (60 if MODE == "peaked" else 2) / np.sqrt(D),  # exp overflows without its shift
         "softcap": 5.0 if MODE == "softcap" else 0.0,
-        "window": 4 if MODE in ("window", "first") else 0, "first": 2 if MODE == "first" else 0,
+        "window": {"one": 1, "window": 4, "first": 4}.get(MODE, 0),
+        "first": 2 if MODE == "first" else 0,
     }  # fmt: skip
 
 
-MODES = ["plain", "mask", "sink", "softcap", "window", "first"]
+MODES = ["plain", "mask", "sink", "softcap", "window", "one", "first", "peaked"]
 
 
 @sdpa_decode.oracle
@@ -141,7 +145,7 @@ def _(q, k, v, used, mask, sink, scale, softcap, window, first):
 
 
 @sdpa_decode.case(
-    B=[3], H=[6], G=[1, 3, 6], S=[7, 37], D=[8, 72], E=[64], MODE=["plain"],
+    B=[4], H=[6], G=[3], S=[7, 37], D=[72], E=[40], MODE=MODES, T=[f32], C=[f32, f16],
     tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -149,9 +153,16 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 
 @sdpa_decode.case(
-    B=[4], H=[10], G=[2], S=[9], D=[64], E=[40], MODE=MODES, HEADS=[1, 3],
-    T=[f32], C=[f32, f16],
+    B=[3], H=[6], G=[1, 3, 6], S=[37], D=[8], E=[64], MODE=["plain", "first"],
     tol={"o": ATTN, "lse": RED("S")},
+)  # fmt: skip
+def _(rng, B, H, G, S, D, E, MODE):
+    return inputs(rng, B, H, G, S, D, E, MODE)
+
+
+@sdpa_decode.case(
+    B=[3], H=[10], G=[2], S=[9], D=[64], E=[40], MODE=["plain", "first", "mask", "sink"],
+    HEADS=[3], T=[f32], C=[f32], tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
     return inputs(rng, B, H, G, S, D, E, MODE)

@@ -156,8 +156,8 @@ def _(q, k, v, used, mask, scale, softcap, window, first, P):
 
 
 @sdpa_decode_split.case(
-    B=[3], H=[15], G=[3], S=[9], D=[8, 72], E=[8, 40], P=[5], MODE=["mask", "first"],
-    T=[f32, bf16], C=[f32, f16],
+    B=[3], H=[15], G=[3], S=[9], D=[8, 72], E=[8, 40], P=[5], T=[f32, bf16], C=[f32, f16],
+    MODE=["plain", "mask", "window", "first", "softcap"],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -168,19 +168,22 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 @sdpa_merge.oracle
 def _(part, stat, sink):
-    share = np.exp2(stat[..., 0])
-    total = (share * stat[..., 1]).sum(-1) + (0 if sink is None else np.exp(sink))
+    top = stat[..., 0].max(-1, keepdims=True)
+    share = np.exp2(stat[..., 0] - top)
+    extra = 0 if sink is None else np.exp(sink - top[..., 0] * np.log(2))
+    total = (share * stat[..., 1]).sum(-1) + extra
     o = np.einsum("bhp,bhpe->bhe", share, part) / total[..., None]
     root = np.sqrt(np.einsum("bhp,bhpe->bhe", share**2, part**2)) / total[..., None]
     size = np.einsum("bhp,bhpe->bhe", share, np.abs(part)) / total[..., None]
-    return {"o": o, "lse": np.log(total)}, {"o": (root, size), "lse": 1 + np.abs(np.log(total))}
+    lse = np.log(total) + top[..., 0] * np.log(2)
+    return {"o": o, "lse": lse}, {"o": (root, size), "lse": 1 + np.abs(lse)}
 
 
 @sdpa_merge.case(B=[3], H=[5], P=[1, 5], E=[8, 40], SINK=[False, True],
                  tol={"o": ATTN, "lse": RED("P")})  # fmt: skip
 def _(rng, B, H, P, E, SINK):
-    stat = np.stack([rng.normal(B, H, P) * 3, 1 + rng.uniform(B, H, P)], -1)
-    sink = rng.normal(H) if SINK else None
+    stat = np.stack([160 + rng.normal(B, H, P) * 3, 1 + rng.uniform(B, H, P)], -1)
+    sink = 110 + rng.normal(H) * 2 if SINK else None
     return {"part": rng.normal(B, H, P, E), "stat": stat, "sink": sink}
 
 
