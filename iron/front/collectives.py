@@ -9,11 +9,13 @@ from iron import lang
 from iron.dtypes import i32, u32
 from iron.front.arithmetic import combine
 from iron.front.calls import call
+from iron.front.host import is_pure
 from iron.front.scope import Closure, Mask, View
 from iron.front.state import Handler, Trace
 from iron.front.values import as_value, const_int, described, firm_bool
 from iron.front.views import element_view, loaded
 from iron.ir.core import Block, Value
+from iron.ir.table import Trait
 from iron.ir.types import Tensor
 
 LANG: Any = lang
@@ -59,7 +61,25 @@ def _region(trace: Trace, values: Sequence[Value], combine_: Combine) -> Block:
         out = tuple(as_value(trace, r, v.type) for r, v in zip(results, values, strict=True))
         trace.emit_all("yield", out)
     trace.depth -= 1
+    _only_of_its_arguments(trace, block)
     return block
+
+
+def _only_of_its_arguments(trace: Trace, block: Block) -> None:
+    """Refuses a combining function that reads a thread's own values, or memory."""
+    known = set(block.params)
+    for op in block.walk():
+        effect = op.row.has(Trait.COLLECTIVE) or op.row.traits & (Trait.READS | Trait.WRITES)
+        outside = [a for a in op.args if a not in known and not is_pure(trace, a)]
+        if effect or outside or op.name in ("thread", "group"):
+            raise trace.fail(
+                "E0113",
+                "a combining function uses more than its arguments",
+                "it is applied to the values of other threads too",
+                help="pass what it needs as another operand",
+            )
+        known.update(op.results)
+        known.update(p for r in op.regions for p in r.params)
 
 
 def _by_row(row: str) -> Combine:

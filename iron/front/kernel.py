@@ -39,7 +39,7 @@ def read_kernel(
     Specialise when more of them must be numbers, KernelError for wrong source; anything unforeseen
     becomes E0901 at the statement being read.
     """
-    trace = Trace(fn.name, GRAMMAR, simd, index)
+    trace = Trace(fn.name, fn.loc, GRAMMAR, simd, index)
     trace.builder.exact = fn.exact
     trace.dtypes, trace.formats = dict(binding.dtypes), dict(binding.formats)
     source = source_of(function(fn))

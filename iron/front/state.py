@@ -92,8 +92,9 @@ class Capture:
 class Trace:
     """One reading of a kernel for one binding."""
 
-    def __init__(self, name: str, grammar: Grammar, simd: int, index: DType) -> None:
+    def __init__(self, name: str, origin: Loc, grammar: Grammar, simd: int, index: DType) -> None:
         self.name = name
+        self.origin = origin  # where the kernel is defined
         self.grammar = grammar
         self.simd = simd
         self.index = index
@@ -130,6 +131,8 @@ class Trace:
         line, col = getattr(at, "lineno", 1), getattr(at, "col_offset", 0)
         one_line = getattr(at, "end_lineno", line) == line
         end = (getattr(at, "end_col_offset", 0) or 0) if one_line else 0
+        if not self.frames:
+            return self.origin
         frame = self.frames[-1]
         return Loc(frame.source.file, line, col, end, frame.caller)
 

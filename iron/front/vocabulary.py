@@ -29,6 +29,7 @@ from iron.front.values import (
 )
 from iron.front.views import loaded, vector_of, vector_type, whole
 from iron.ir.core import Value
+from iron.ir.table import TABLE
 from iron.ir.types import Vector, count, tensor
 
 LANG: Any = lang
@@ -43,19 +44,17 @@ def elementwise(row: str, fn: Any) -> Handler:
         held = [loaded(trace, x) for x in operands]
         if not any(runtime(x) for x in held):
             return _eagerly(trace, fn, held)
-        values = arithmetic.agreed(trace, row, *_floats_for_dims(row, held))
+        values = arithmetic.agreed(trace, row, *_floats_for_dims(trace, row, held))
         return trace.emit(row, *values, surface=fn.__name__)
 
     return emit
 
 
-def _floats_for_dims(row: str, operands: Sequence[object]) -> list[object]:
+def _floats_for_dims(trace: Trace, row: str, operands: Sequence[object]) -> list[object]:
     """Integers of dims are f32 where the op is defined on floats alone, as a literal would be."""
-    from iron.ir.table import TABLE
-
-    if TABLE[row].kinds != "f":
+    if TABLE[row].kinds != "f" or any(dtype_of(x) is not None for x in operands):
         return list(operands)
-    return [1.0 * x if isinstance(x, int) else x for x in operands]
+    return [as_value(trace, x, f32) if isinstance(x, Weak | int) else x for x in operands]
 
 
 def _eagerly(trace: Trace, fn: Any, operands: Sequence[object]) -> object:

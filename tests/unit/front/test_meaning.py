@@ -51,6 +51,7 @@ from iron.lang import (
     shared,
     simd_ballot,
     simd_width,
+    sqrt,
     strided,
     table,
     thread,
@@ -189,6 +190,25 @@ def test_weak_numbers():
 
 PAIRS = [(7, 2), (-7, 2), (7, -2), (-7, -2), (-6, 2), (-1, 8), (5, 0)]
 QUOTIENTS, REMAINDERS = [3, -4, -4, 3, -3, -1, 0], [1, 1, -1, -1, 0, 7, 0]
+
+
+@kernel
+def functions_of_dims(x: In[f32, R, N], y: Out[f32, 4], s: Scalar[f32]):
+    groups(1, threads=32)
+    top = group_reduce(lambda a, b: maximum(a, b) if s > 0.0 else a + b, f32(R))
+    if thread == 0:
+        y[0] = sqrt(N)
+        y[1] = maximum(x[0, 0], N)
+        y[2] = top
+        y[3] = fma(x[0, 0], 2, R)
+
+
+def test_dims_as_floats():
+    x, y = numbers(3, 10), np.zeros(4, np.float32)
+    made = run(functions_of_dims, x=x, y=y, s=1.0)
+    v = np.float64(x[0, 0])
+    assert np.array_equal(y, np.array([10**0.5, max(v, 10), 3, v * 2 + 3], np.float32))
+    assert [p.name for p in made.params if p.role == "dim"] == ["R", "N"]
 
 
 @kernel

@@ -663,6 +663,25 @@ def reduction_returns_too_much(x: In[f32, N], y: Out[f32, N]):
 
 
 @refused("E0113")
+def reduction_of_a_captured_value(x: In[f32, N], y: Out[f32, N]):
+    groups(1, threads=64)
+    v = x[thread]
+    y[thread] = group_reduce(lambda a, b: a + b * v, x[thread])  # !
+
+
+@refused("E0113")
+def reduction_that_stores(x: In[f32, N], y: Out[f32, N]):
+    groups(1, threads=64)
+    y[thread] = group_reduce(lambda a, b: a + x[0], x[thread])  # !
+
+
+@refused("E0113")
+def reduction_by_thread(x: In[f32, N], y: Out[f32, N]):
+    groups(1, threads=64)
+    y[thread] = group_reduce(lambda a, b: a if thread > 3 else b, x[thread])  # !
+
+
+@refused("E0113")
 def scan_units(x: In[f32, N], y: Out[f32, N]):
     groups(1, threads=64)
     y[thread] = group_scan(half, (0, 0), x[thread])  # !
