@@ -19,6 +19,7 @@ import numpy as np
 
 from iron import lang
 from iron.errors import KernelError
+from iron.lang import KernelFunction
 from tests.unit.front.trial import run
 
 THREADS = 64
@@ -63,7 +64,7 @@ def swapped(items):
     return [b, a]
 
 
-@kernel
+@kernel(exact=True)
 def program(
     x: In[f32, N], y: Out[f32, N], y2: Out[f32, N], z: Out[i32, N], z2: Out[u32, N], q: Out[f32, N]
 ):
@@ -384,15 +385,33 @@ def extreme(two: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lambda a, b: two(a, b)
 
 
-def difference(path: Path, seed: int = 0) -> str:
+def on_cpu(fn: KernelFunction, **arguments: Any) -> None:
+    """Launches the kernel on this machine."""
+    fn(**arguments)
+
+
+ROADS: dict[str, Callable[..., Any]] = {"interpreter": run, "cpu": on_cpu}
+
+
+def difference(path: Path, seed: int = 0, roads: tuple[str, ...] = ("interpreter",)) -> str:
     """What is wrong with a program; empty when compiled and Python agree, an id when refused."""
     x = np.random.default_rng(seed).standard_normal(THREADS).astype(np.float32)
-    compiled, truth = outputs(), outputs()
+    truth = outputs()
     by_python(load(path), x, truth)
-    try:
-        run(load(path).program, x=x, **compiled)
-    except KernelError as wrong:
-        return wrong.id if wrong.id in REFUSABLE else f"refused: {wrong}"
+    for road in roads:
+        compiled = outputs()
+        try:
+            ROADS[road](load(path).program, x=x, **compiled)
+        except KernelError as wrong:
+            return wrong.id if wrong.id in REFUSABLE else f"refused: {wrong}"
+        wrong = compared(compiled, truth)
+        if wrong:
+            return f"on {road}, {wrong}"
+    return ""
+
+
+def compared(compiled: dict[str, Any], truth: dict[str, Any]) -> str:
+    """The first element that differs in its bits, NaNs apart."""
     for name, have in compiled.items():
         want = truth[name]
         same = (have.view(np.uint32) == want.view(np.uint32)) | ((have != have) & (want != want))
@@ -402,11 +421,13 @@ def difference(path: Path, seed: int = 0) -> str:
     return ""
 
 
-def judge(nodes: list[Node], path: Path, seed: int = 0) -> str:
+def judge(
+    nodes: list[Node], path: Path, seed: int = 0, roads: tuple[str, ...] = ("interpreter",)
+) -> str:
     """Writes the program to `path` and says what is wrong with it."""
     path.write_text(source(nodes, path))
     try:
-        return difference(path, seed)
+        return difference(path, seed, roads)
     except Exception as crash:
         return f"{type(crash).__name__}: {crash}"
 
@@ -416,14 +437,16 @@ def kind(wrong: str) -> str:
     return wrong.split("]")[0] if wrong.startswith("refused") else wrong.split(":")[0].split("[")[0]
 
 
-def shrink(nodes: list[Node], path: Path, wrong: str) -> list[Node]:
+def shrink(
+    nodes: list[Node], path: Path, wrong: str, roads: tuple[str, ...] = ("interpreter",)
+) -> list[Node]:
     """A smaller program with the same kind of fault, found by leaving parts out."""
     wanted = kind(wrong)
     progress = True
     while progress:
         progress = False
         for smaller in list(_smaller(nodes)):
-            if kind(judge(smaller, path)) == wanted:
+            if kind(judge(smaller, path, roads=roads)) == wanted:
                 nodes, progress = smaller, True
                 break
     judge(nodes, path)
@@ -450,29 +473,29 @@ def _smaller(nodes: list[Node]) -> Iterator[list[Node]]:
 
 def replay(file: str) -> None:
     """Says on the terminal whether a program's file agrees with Python; exit status 1 if not."""
-    wrong = difference(Path(file))
+    wrong = difference(Path(file), roads=tuple(ROADS))
     print(wrong or "the compiled kernel and Python agree")
     sys.exit(bool(wrong) and wrong not in REFUSABLE)
 
 
-def main(low: int, high: int, folder: Path) -> None:
+def main(low: int, high: int, folder: Path, roads: tuple[str, ...]) -> None:
     """Runs a range of seeds and leaves a small file for each failure in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     refused = failed = 0
     for seed in range(low, high):
         path = folder / f"source_{seed}.py"
         nodes = program(seed)
-        wrong = judge(nodes, path, seed)
+        wrong = judge(nodes, path, seed, roads)
         if wrong in REFUSABLE or not wrong:
             refused += bool(wrong)
             path.unlink()
             continue
         failed += 1
-        shrink(nodes, path, wrong)
+        shrink(nodes, path, wrong, roads)
         print(f"seed {seed}: {wrong}\n  replay: PYTHONPATH=. python {path}", flush=True)
     print(f"{high - low} programs: {failed} failed, {refused} refused by a rule of the language")
     sys.exit(failed > 0)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), ("interpreter", *sys.argv[4:]))
