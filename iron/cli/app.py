@@ -6,7 +6,7 @@ import traceback
 
 import typer
 
-from iron.cli import clean, config, device, init, test
+from iron.cli import clean, config, device, init, quantize, test, weights
 from iron.cli.output import console
 from iron.errors import KernelError, Loc, error
 
@@ -22,6 +22,8 @@ app = typer.Typer(
 app.command("test")(test.run)
 app.command("device")(device.device)
 app.command("init")(init.init)
+app.command("quantize")(quantize.quantize)
+app.command("weights")(weights.weights)
 app.command("config")(config.config)
 app.command("clean")(clean.clean)
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from iron.quant.format import Format, by_ggml
+from iron.quant.repack import to_planes
 from iron.quant.source import Cursor, Source, open_source
 from iron.quant.tensor import QTensor
 
@@ -53,13 +54,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GgufFile:
-    """An open GGUF file. Strings are `str`, numbers Python numbers, arrays lists or numpy views."""
+    """An open GGUF file. Strings are `str`, numbers Python numbers, arrays lists or numpy views.
+
+    `spans` are the bytes of each metadata entry in the file, for copying it unchanged.
+    """
 
     source: Source
     version: int
     alignment: int
     metadata: Mapping[str, Any]
     entries: Mapping[str, Entry]
+    spans: Mapping[str, tuple[int, int]]
 
     def entry(self, name: str) -> Entry:
         """The record of a tensor; E0801 when the file has none of that name."""
@@ -71,7 +76,8 @@ class GgufFile:
     def weight(self, name: str) -> QTensor:
         """A tensor as a packed weight without copying; a tensor of one axis has shape [1, K].
 
-        Raises E0801 when the tensor holds integers or doubles.
+        NVFP4 blocks with a factor beside them (`.scale`) become planes, which costs a copy. Raises
+        E0801 when the tensor holds integers or doubles.
         """
         entry = self.entry(name)
         if entry.fmt is None:
@@ -82,7 +88,20 @@ class GgufFile:
         raw = self.source.bytes(entry.offset, entry.size, name)
         rows = math.prod(shape[:-1])
         held = raw.view(plane.dtypes[0].np).reshape(plane.shape(rows, shape[-1]))
-        return QTensor(entry.fmt, {plane.name: held}, shape)
+        weight = QTensor(entry.fmt, {plane.name: held}, shape)
+        factor = name.removesuffix(".weight") + ".scale"
+        return self._scaled(weight, factor) if factor in self.entries else weight
+
+    def _scaled(self, weight: QTensor, factor: str) -> QTensor:
+        if weight.fmt.name != "gguf_nvfp4":
+            return weight
+        values = self.array(factor).astype(np.float32).reshape(-1, 1)
+        if weight.rows % len(values):
+            message = f"{len(values)} factors for {weight.rows} rows"
+            raise self.source.fault(self.entry(factor).offset, message, factor)
+        planes = to_planes(weight)
+        outer = np.repeat(values, weight.rows // len(values), axis=0)
+        return QTensor(planes.fmt, {**planes.planes, "outer": outer}, weight.shape)
 
     def array(self, name: str) -> Array:
         """A tensor of plain numbers as an array of its shape, without copying.
@@ -109,12 +128,14 @@ def read_gguf(path: str | Path) -> GgufFile:
         if count * least > source.size:
             raise source.fault(8, f"a file of {source.size} bytes cannot hold {count} {what}")
     metadata: dict[str, Any] = {}
+    spans: dict[str, tuple[int, int]] = {}
     for _ in range(pairs):
         start = cursor.at
         key = cursor.text()
         if key in metadata:
             raise source.fault(start, f"the metadata key {key} appears twice")
         metadata[key] = _value(cursor, cursor.scalar("I"))
+        spans[key] = (start, cursor.at)
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise source.fault(0, f"general.alignment is {alignment}, not a power of two")
@@ -122,7 +143,12 @@ def read_gguf(path: str | Path) -> GgufFile:
     base = -(-cursor.at // alignment) * alignment
     entries = _place(source, records, base, alignment)
     return GgufFile(
-        source, version, alignment, MappingProxyType(metadata), MappingProxyType(entries)
+        source,
+        version,
+        alignment,
+        MappingProxyType(metadata),
+        MappingProxyType(entries),
+        MappingProxyType(spans),
     )
 
 

@@ -119,7 +119,7 @@ def read_safetensors(path: str | Path, config: Mapping[str, Any] | None = None) 
             entries[name] = entry
         metadata |= extra
     folder = path if path.is_dir() else path.parent
-    held = dict(config) if config is not None else _config(folder)
+    held = dict(config) if config is not None else _config(folder) or _own_config(metadata)
     return Checkpoint(path, entries, metadata, held, _stems(entries, held))
 
 
@@ -166,6 +166,15 @@ def _config(folder: Path) -> dict[str, Any]:
             if isinstance(part, dict):
                 return {"source": file, **part}
     return {}
+
+
+def _own_config(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration that `iron quantize` writes into the file itself."""
+    try:
+        held = json.loads(metadata.get("quantization_config", "{}"))
+    except ValueError:
+        return {}
+    return held if isinstance(held, dict) else {}
 
 
 def _header(source: Source) -> tuple[dict[str, Entry], dict[str, str]]:

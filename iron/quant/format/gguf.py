@@ -81,6 +81,7 @@ def raw(
         elem=Elem.BLOCK,
         scale=Scale.BLOCK,
         ids=Ids(ggml=ggml),
+        aliases=() if name in ("mxfp4", "nvfp4") else (name,),
         **rest,
     )
 
