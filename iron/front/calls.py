@@ -13,7 +13,9 @@ import numpy as np
 
 from iron.dtypes import DType
 from iron.errors import KernelError
+from iron.front.arithmetic import binary
 from iron.front.expressions import items
+from iron.front.iterate import iterated
 from iron.front.scope import Closure, Method, Range, Returned, Specialise, View, dynamic
 from iron.front.source import source_of
 from iron.front.state import MAX_DEPTH, Handler, Trace
@@ -21,12 +23,13 @@ from iron.front.values import (
     as_value,
     compile_time,
     described,
+    is_number,
     not_a_value,
     runtime,
 )
 from iron.front.views import loaded
 from iron.ir.core import Value
-from iron.ir.types import like
+from iron.ir.types import count, like
 from iron.lang import InlineFunction, KernelFunction, PlanFunction
 
 IN_PLACE = """
@@ -112,8 +115,6 @@ def _changes_its_owner(fn: Any) -> bool:
 
 def _structure(trace: Trace, fn: Any, args: Sequence[Any], keywords: dict[str, Any]) -> object:
     """`list`, `zip` and their kin rearrange objects without looking inside."""
-    from iron.front.loops import iterated
-
     spread = [iterated(trace, a) if not isinstance(a, int) else a for a in args]
     made = _by_python(trace, fn, spread, keywords)
     return made if isinstance(made, tuple) else _by_python(trace, list, [made], {})
@@ -178,8 +179,6 @@ def _cast(trace: Trace, to: DType, args: Sequence[Any], keywords: dict[str, Any]
 
 def cast(trace: Trace, x: object, to: DType) -> Value:
     """`x` converted to `to`: explicit, so any number is allowed."""
-    from iron.front.values import is_number
-
     x = loaded(trace, x)
     if is_number(x):
         return trace.const(x, to)
@@ -200,12 +199,6 @@ def _method(trace: Trace, method: Method, args: Sequence[Any], keywords: dict[st
 
 
 # --- inlining -------------------------------------------------------------------------------------
-
-
-def function_of(fn: Any) -> types.FunctionType | None:
-    """The Python function behind something a kernel may inline."""
-    fn = fn.fn if isinstance(fn, InlineFunction) else fn
-    return fn if isinstance(fn, types.FunctionType) else None
 
 
 def _inline(
@@ -284,14 +277,9 @@ def read_len(trace: Trace, x: object) -> object:
     """`len(xs)`: of a list, a vector, or the first axis of a view."""
     if isinstance(x, View) and x.spans:
         return x.spans[0].length
-    if isinstance(x, Value):
-        from iron.ir.types import count
-
-        if count(x.type):
-            return count(x.type)
+    if isinstance(x, Value) and count(x.type):
+        return count(x.type)
     if isinstance(x, Range):
-        from iron.front.loops import iterated
-
         return len(iterated(trace, x))
     if runtime(x):
         raise not_a_value(trace, x)
@@ -305,9 +293,6 @@ def read_isinstance(trace: Trace, x: object, kinds: Any) -> bool:
 
 def read_sum(trace: Trace, xs: Any, start: object = 0) -> object:
     """`sum(xs)`: from left to right, beginning with the first element when `start` is 0."""
-    from iron.front.arithmetic import binary
-    from iron.front.loops import iterated
-
     parts = iterated(trace, xs)
     if not any(dynamic(p) for p in parts) and not dynamic(start):
         return _by_python(trace, sum, [parts, start], {})

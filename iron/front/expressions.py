@@ -13,8 +13,8 @@ import numpy as np
 from iron.dtypes import bool_
 from iron.front.arithmetic import binary, compare, inverted, negative
 from iron.front.host import is_pure
+from iron.front.iterate import iterated
 from iron.front.joins import branch
-from iron.front.loops import iterated
 from iron.front.names import immutable, resolve
 from iron.front.scope import (
     Broken,

@@ -10,19 +10,17 @@ import ast
 from collections.abc import Sequence
 
 from iron.front.carries import read_loop
+from iron.front.iterate import iterated
 from iron.front.joins import branch
-from iron.front.scope import Mask, Range, View, Weak
+from iron.front.scope import Range, View, Weak
 from iron.front.source import assigned
 from iron.front.state import Trace
 from iron.front.statements import assign
 from iron.front.values import (
-    const_int,
-    described,
     truth,
 )
-from iron.front.views import load, vector_length
+from iron.front.views import load
 from iron.ir.core import Value
-from iron.ir.types import Vector
 
 STOP = " stop"  # names that no source can spell
 HELD = " held"
@@ -52,29 +50,6 @@ def _walked(trace: Trace, node: ast.expr, over: object = None) -> list[list[obje
         held = trace.evaluate(node) if over is None else over
         return [held] if isinstance(held, list) else []
     return []
-
-
-def iterated(trace: Trace, over: object) -> list[object]:
-    """The objects of a compile-time iterable; a vector gives its elements."""
-    if isinstance(over, Range):
-        if any(isinstance(p, Value | Weak) for p in over.parts):
-            raise trace.fail(
-                "E0204",
-                "the count of this iteration is known at run time only",
-                help="`unrolled(n)` counts at compile time",
-            )
-        low, high, step = (const_int(trace, p, "a bound of `range`") for p in over.parts)
-        return list(range(low, high, step))
-    if isinstance(over, View) and vector_length(trace, over):
-        over = load(trace, over)
-    if isinstance(over, Value) and isinstance(over.type, Vector):
-        return [trace.emit("extract", over, attrs=(i,)) for i in range(over.type.count)]
-    if isinstance(over, Value | Weak | Mask | str):
-        raise trace.fail("E0204", f"{described(over)} cannot be iterated over")
-    try:
-        return list(over)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
-    except TypeError:
-        raise trace.fail("E0204", f"{described(over)} cannot be iterated over") from None
 
 
 # --- compile time ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from iron.front.arithmetic import binary
+from iron.front.iterate import iterated
 from iron.front.joins import branch, has_second_name
 from iron.front.scope import Returned, View, Weak
 from iron.front.source import assigned
@@ -123,8 +124,6 @@ def bind(trace: Trace, name: str, value: object) -> None:
 
 
 def _unpack(trace: Trace, target: ast.Tuple | ast.List, value: object) -> None:
-    from iron.front.loops import iterated
-
     items = iterated(trace, value)
     if any(isinstance(t, ast.Starred) for t in target.elts):
         raise trace.fail("E0102", "a starred target is not part of the language", node=target)

@@ -11,7 +11,7 @@ from iron.front import host
 from iron.front.scope import Mask, Range, Specialise, View, Weak, dynamic, leaves
 from iron.front.state import Trace
 from iron.ir.core import Value, const_of, is_const
-from iron.ir.types import Tensor, Type, Vector, element
+from iron.ir.types import Type, Vector, element, vector
 
 PLAIN: tuple[type, ...] = (np.float64, np.int64, np.bool_)
 
@@ -96,8 +96,6 @@ def literal(trace: Trace, x: Any, t: Type) -> Value:
 
 def like_shape(t: Type, elem: DType) -> Type:
     """`elem`, as many of them as `t` has."""
-    from iron.ir.types import vector
-
     return vector(elem, t.count) if isinstance(t, Vector) else elem
 
 
@@ -128,11 +126,6 @@ def joined_dtype(trace: Trace, a: object, b: object) -> DType:
     if all(isinstance(x, bool) for x in pair):
         return bool_
     return trace.index if any(isinstance(x, Weak) for x in pair) else i32
-
-
-def own_dtype(trace: Trace, x: object) -> DType:
-    """The dtype a number or a value has when it meets nothing."""
-    return dtype_of(x) or joined_dtype(trace, x, x)
 
 
 def const_int(trace: Trace, x: object, what: str = "this") -> int:
@@ -196,8 +189,3 @@ def compile_time(trace: Trace, what: str, *objects: object) -> None:
     if any(dynamic(x) for x in objects):
         bad = next(x for x in leaves(list(objects)) if dynamic(x))
         raise trace.fail("E0204", f"{what} needs compile-time objects, not {described(bad)}")
-
-
-def is_tensor(x: object) -> bool:
-    """True for a value that names memory."""
-    return isinstance(x, Value) and isinstance(x.type, Tensor)

@@ -12,7 +12,7 @@ from iron.dtypes import DType, f32, i32
 from iron.errors import KernelError
 from iron.front import arithmetic, collectives, launching
 from iron.front.calls import call, cast, read_isinstance, read_len, read_range, read_sum
-from iron.front.loops import iterated
+from iron.front.iterate import iterated
 from iron.front.scope import Mask, PackedView, View, Weak
 from iron.front.state import Handler, Trace
 from iron.front.values import (
@@ -27,7 +27,8 @@ from iron.front.values import (
     runtime,
     truth,
 )
-from iron.front.views import loaded, vector_of, vector_type, whole
+from iron.front.views import load_both, loaded, vector_of, vector_type, whole
+from iron.ir import scalar
 from iron.ir.core import Value
 from iron.ir.table import TABLE
 from iron.ir.types import Vector, count, tensor
@@ -184,8 +185,6 @@ def iota(trace: Trace, n: object, dtype: object = i32) -> Value:
 
 def dot(trace: Trace, a: object, b: object) -> object:
     """`dot(a, b)`: products summed from left to right."""
-    from iron.front.views import load_both
-
     x, y = load_both(trace, a, b)
     if not (_f32_vector(x) and _f32_vector(y)) or x.type is not y.type:  # pyright: ignore[reportAttributeAccessIssue]
         shown = f"{described(x)} and {described(y)}"
@@ -211,8 +210,6 @@ def reduced(trace: Trace, x: object, op: str) -> object:
 
 def table(trace: Trace, array: object, dtype: object) -> View:
     """`table(array, dtype)`: a constant array."""
-    from iron.ir import scalar
-
     to = _dtype(trace, dtype)
     compile_time(trace, "`table`", array)
     try:
