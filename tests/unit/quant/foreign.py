@@ -131,7 +131,7 @@ def options(golden: Golden) -> Options:
             rule=Rule.CEIL if params["scale_mode"] == "RCEIL" else Rule[params["scale_mode"]]
         )
     if name.startswith("ct_mx"):
-        return Options(rule=Rule.EVEN, kept=1)
+        return Options(rule=Rule.EVEN, kept=None if "mxfp6" in name else 1)
     if name.startswith(("ct_w4", "ct_w8")):
         return Options(rule=Rule.FULL)
     if name.startswith("aura"):
