@@ -79,6 +79,7 @@ class Rule(Enum):
     EVEN = "e = floor(log2 of amax rounded to the element's precision) - emax"
     CEIL = "e = ceil(log2(amax / largest))"
     MINMAX = "s = (max - min) / (2^bits - 1), b = min"
+    ZERO_POINT = "s = (max - min) / (2^bits - 1) with 0 in the range, z = rint(-min / s)"
     EDGE = "the end of larger magnitude is exact; s may be negative"
     SIGNED_MAX = "d = signed extreme / -2^(bits - 1)"
     TWO_LEVEL = "g = amax(tensor) / 2688, s = E4M3(amax / 6 / g)"

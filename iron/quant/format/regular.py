@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from iron.dtypes import DType, bf16, f16, f32, i8, u8, u16, u32
@@ -39,9 +40,17 @@ def factor(name: str, group: int, dtypes: tuple[DType, ...] = FLOATS) -> Plane:
 
 
 def chunk(bits: int, group: int) -> int:
-    """Elements a kernel takes at once: whole words, at most 32, within one group if it has any."""
+    """Elements a kernel takes at once: whole words, at most 32, a part of a group or whole ones.
+
+    ValueError when there is no such number.
+    """
     natural = 16 if bits == 8 else 32
-    return group if 0 < group < natural and group * bits % 32 == 0 else natural
+    shared = gcd(natural, group) if group else natural
+    if shared * bits % 32 == 0:
+        return shared
+    if natural % group:
+        raise ValueError(f"codes of {bits} bits in groups of {group} have no chunk of whole words")
+    return natural
 
 
 def stream(
@@ -167,7 +176,7 @@ def zeros() -> list[Format]:
             (factor("scales", group), factor("zeros", group, (u16, f32, f16, bf16))),
             tier=2,
             algebra=Algebra.ZERO,
-            rule=Rule.MINMAX,
+            rule=Rule.ZERO_POINT,
         )
         for bits in (1, 2, 3, 4, 5, 6, 7, 8)
         for group in (0, 8, 16, 32, 64, 128)
