@@ -127,7 +127,7 @@ def write_gguf(
     An array keeps its dtype (f32, f16, bf16, or a signed integer). Raises E0802 when the file
     cannot be written and E0804 for a format that GGUF does not have.
     """
-    held = {"general.architecture": "unknown", **(metadata or {})}
+    held: dict[str, Any] = {"general.architecture": "unknown", **(metadata or {})}
     entries = [metadata_entry(key, value) for key, value in held.items()]
     made = {name: _tensor(name, tensor) for name, tensor in tensors.items()}
     records = [(n, s, kind, len(raw)) for n, (s, kind, raw) in made.items()]

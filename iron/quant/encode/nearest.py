@@ -1,4 +1,4 @@
-"""Encoders that pick the nearest entry of a table: bitsandbytes' NF4 and FP4, IQ4 levels as planes.
+"""Encoders that pick the nearest entry of a table: NF4 and FP4 of bitsandbytes.
 
 The scale of a block is its greatest magnitude over that of the table; ties take the lower entry of
 the sorted table, except where the source's thresholds say otherwise.
@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from iron.dtypes import f32
-from iron.quant.encode.affine import round_up
 from iron.quant.format import Format
 from iron.quant.pack import pack
 
@@ -51,14 +49,10 @@ def bitsandbytes(fmt: Format, w: Array) -> dict[str, Array]:
 
 
 def planes(fmt: Format, w: Array) -> dict[str, Array]:
-    """The same choice for tables in the stream layout; the stored scale is never too small."""
-    stored = fmt.elem.name == "CODEBOOK"
-    book = np.array(NF4 if stored else fmt.table, np.float32)
-    groups = w.reshape(len(w), -1, fmt.group or w.shape[1])
-    amax = np.abs(groups).max(-1, keepdims=True)
-    top = np.minimum(-book.min(), book.max())
-    scale = round_up(amax / top, fmt.plane("scales").dtypes[0])
-    scale = np.where(amax == 0, np.ones_like(scale), scale)
-    code = book_codes(groups / f32(scale), book).reshape(w.shape)
-    out = {"codes": pack(code, fmt.bits), "scales": scale[..., 0]}
-    return out | {"codebook": book[None]} if stored else out
+    """The same choice from NF4 in the stream layout; the stored scale is never too small."""
+    book = np.array(NF4, np.float32)
+    groups = w.reshape(len(w), -1, fmt.group)
+    scale = np.abs(groups).max(-1, keepdims=True)
+    scale = np.where(scale == 0, np.float32(1), scale)
+    code = book_codes(groups / scale, book).reshape(w.shape)
+    return {"codes": pack(code, fmt.bits), "scales": scale[..., 0], "codebook": book[None]}

@@ -16,7 +16,8 @@ class Options:
     NVFP4 only: `outer` fixes the factor of the whole tensor, `least` is the least scale code of
     a group, of a group of zeros too with `floor_zero`. `signed_zero` keeps the sign of what rounds
     to zero. `kept` are the mantissa bits of rule EVEN (default the element's; compressed-tensors
-    keeps 1 for E4M3). AURA only: `rotation` [D, D] (default identity) and `codebook` (default Lloyd-Max).
+    keeps 1 for E4M3). AURA only: `rotation` [D, D] (default identity) and `codebook` (default
+    Lloyd-Max).
     """
 
     dtype: DType | None = None

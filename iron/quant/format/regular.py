@@ -24,6 +24,7 @@ from iron.quant.format.record import (
 )
 
 FLOATS = (f16, bf16, f32)
+REPACKED = "encode the type of the file and repack it"
 NL4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 WIDTHS = {Elem.E2M1: 4, Elem.E2M3: 6, Elem.E3M2: 6, Elem.E4M3: 8, Elem.E5M2: 8}
 LARGEST = {Elem.E2M1: 6.0, Elem.E2M3: 7.5, Elem.E3M2: 28.0, Elem.E4M3: 448.0, Elem.E5M2: 57344.0}
@@ -331,9 +332,8 @@ def tables() -> list[Format]:
     out: list[Format] = []
     for name, bits, group, table in fixed:
         planes = (factor("scales", group, (f16 if group else f32,)),)
-        out.append(
-            stream(name, Elem.TABLE, bits, group, planes, table=table, tier=2, rule=Rule.NEAREST)
-        )
+        settings: dict[str, Any] = {"encode": Encode.DECODE_ONLY, "reason": REPACKED}
+        out.append(stream(name, Elem.TABLE, bits, group, planes, table=table, tier=2, **settings))
     for group in (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
         book = Plane("codebook", (f32,), ONE, Extent(up=16))
         planes = (factor("scales", group, (f32,)), book)
@@ -365,7 +365,7 @@ def supers() -> list[Format]:
                 name, elem, bits, group, planes, tier=2, multiple=256, supers=256 // group,
                 scale=Scale.SUPER, algebra=Algebra.AFFINE if has_mins else Algebra.SCALED,
                 table=NL4 if elem is Elem.TABLE else (), encode=Encode.DECODE_ONLY,
-                reason="encode the GGUF type and repack it",
+                reason=REPACKED,
             )
         )  # fmt: skip
     return out
