@@ -62,4 +62,9 @@ def _(rng, M, N, K, BIAS):
     return {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": bias}
 
 
+@gemv.case(M=[3], N=[33], K=[65, 132], TEAM=[8], THREADS=[64], tol=DOT)
+def _(rng, M, N, K):
+    return {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": rng.normal(N)}
+
+
 gemv.bench(M=1, N=4096, K=4096, flops=lambda M, N, K: 2 * M * N * K, reference="torch:matmul")

@@ -100,4 +100,10 @@ def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
 
 
+@qmv.case(M=[2], N=[35], K=[320], T=[f32], FMT=FORMATS[4:5], TEAM=[8], THREADS=[64], tol=DOT)
+def _(rng, M, N, K, FMT):
+    bias, residual = rng.normal(N), rng.normal(M, N)
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
+
+
 qmv.bench(M=1, N=4096, K=4096, FMT=by_name("gguf_q4_0"), flops=lambda M, N, K: 2 * M * N * K)

@@ -47,6 +47,7 @@ def _(rng, R, N, TIES, OP):
     x = np.round(rng.normal(R, N)) if TIES else rng.normal(R, N)
     for r, at in enumerate((32, 0, 31, N - 1, 7)):
         x[r, at : at + 1 + TIES * 4] = 9.0 if OP == "max" else -9.0
+    x[3] = -np.inf if OP == "max" else np.inf
     return {"x": x}
 
 

@@ -156,8 +156,8 @@ def _(q, k, v, used, mask, scale, softcap, window, first, P):
 
 
 @sdpa_decode_split.case(
-    B=[3], H=[15], G=[3], S=[9], D=[8, 72], E=[8, 40], P=[5], T=[f32, bf16], C=[f32, f16],
-    MODE=["plain", "mask", "window", "first", "softcap"],
+    B=[3], H=[15], G=[3], S=[10, 37], D=[8, 72], E=[8, 40], P=[5], T=[f32], C=[f32, f16], HEADS=[2],
+    MODE=["plain", "mask", "window", "one", "first", "softcap"],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -182,8 +182,9 @@ def _(part, stat, sink):
 @sdpa_merge.case(B=[3], H=[5], P=[1, 5], E=[8, 40], SINK=[False, True],
                  tol={"o": ATTN, "lse": RED("P")})  # fmt: skip
 def _(rng, B, H, P, E, SINK):
-    stat = np.stack([160 + rng.normal(B, H, P) * 3, 1 + rng.uniform(B, H, P)], -1)
-    sink = 110 + rng.normal(H) * 2 if SINK else None
+    stat = np.stack([300 + rng.normal(B, H, P) * 3, 1 + rng.uniform(B, H, P)], -1)
+    stat[0, 0, :, 1] = 1.0  # splits of one key
+    sink = 208 + rng.normal(H) * 2 if SINK else None
     return {"part": rng.normal(B, H, P, E), "stat": stat, "sink": sink}
 
 
