@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from iron.quant.format import by_name
-from iron.quant.pack import pack, unpack
+from iron.quant.pack import pack, stream, unpack
 from iron.quant.tensor import QTensor
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +31,7 @@ def gptq(w: QTensor) -> dict[str, Array]:
     codes = _down(w.planes["qweight"], bits, w.cols)
     zeros = unpack(w.planes["qzeros"], bits, w.rows)
     return {
-        "codes": pack(np.ascontiguousarray(codes.T), bits),
+        "codes": stream(np.ascontiguousarray(codes.T), bits),
         "scales": np.ascontiguousarray(w.planes["scales"].T),
         "zeros": _zeros(zeros, w.fmt.zero_step),
     }
@@ -47,7 +47,7 @@ def awq(w: QTensor) -> dict[str, Array]:
     """Codes and zero points from eight columns a word."""
     codes = _awq_columns(w.planes["qweight"]).T
     return {
-        "codes": pack(np.ascontiguousarray(codes), 4),
+        "codes": stream(np.ascontiguousarray(codes), 4),
         "scales": np.ascontiguousarray(w.planes["scales"].T),
         "zeros": _zeros(_awq_columns(w.planes["qzeros"]), 0),
     }
@@ -67,7 +67,7 @@ def hqq(w: QTensor) -> dict[str, Array]:
     shifts = [held.dtype.type(bits * (cells - 1 - part)) for part in range(cells)]
     parts = [(held >> s) & held.dtype.type((1 << bits) - 1) for s in shifts]
     groups = np.concatenate(parts)[: w.rows * w.cols // w.fmt.group].astype(np.uint8)
-    codes = pack(groups.reshape(w.rows, w.cols), bits)
+    codes = stream(groups.reshape(w.rows, w.cols), bits)
     return {"codes": codes, "scales": w.planes["scales"], "zeros": w.planes["zeros"]}
 
 
@@ -93,7 +93,7 @@ def bitnet(w: QTensor) -> dict[str, Array]:
     held = w.planes["codes"]
     codes = np.concatenate([(held >> s) & 3 for s in (0, 2, 4, 6)])
     scale = np.float32(1) / w.planes["scales"].astype(np.float32)
-    return {"codes": pack(codes, 2), "scales": np.full((w.rows, 1), scale[0, 0], np.float32)}
+    return {"codes": stream(codes, 2), "scales": np.full((w.rows, 1), scale[0, 0], np.float32)}
 
 
 def sort(weight: QTensor) -> tuple[QTensor, Array]:

@@ -29,8 +29,13 @@ def pack(codes: Array, bits: int) -> Array:
     return out.view("<u4")
 
 
+def stream(codes: Array, bits: int) -> Array:
+    """The plane `codes` of u8 codes [..., K]: words of a bit stream; at 8 bits the bytes alone."""
+    return np.ascontiguousarray(codes) if bits == 8 else pack(codes, bits)
+
+
 def unpack(words: Array, bits: int, k: int) -> Array:
-    """The first k codes of each row of u32 words, as u8 [..., K]."""
+    """The first k codes of each row of u32 words, or of bytes, as u8 [..., K]."""
     stream = np.ascontiguousarray(words).view(np.uint8)
     octets = -(-k // 8)
     wide = np.zeros((*stream.shape[:-1], octets * bits), np.uint8)

@@ -16,7 +16,7 @@ import numpy as np
 from iron.errors import KernelError, error
 from iron.quant import columns
 from iron.quant.format import Format, by_name
-from iron.quant.pack import pack, unpack
+from iron.quant.pack import stream, unpack
 from iron.quant.tensor import QTensor
 
 Array = np.ndarray[Any, Any]
@@ -78,7 +78,7 @@ def blocks_of(weight: QTensor) -> Array:
 
 def stream_of(codes: Array, bits: int) -> Array:
     """[N, blocks, elements] codes as the stream of each row."""
-    return pack(codes.reshape(len(codes), -1), bits)
+    return stream(codes.reshape(len(codes), -1), bits)
 
 
 def half(blocks: Array, at: int) -> Array:

@@ -14,7 +14,7 @@ from iron.errors import error
 from iron.quant.format import Format
 
 Array = np.ndarray[Any, Any]
-TILE = 1 << 17  # elements decoded at once: operands and result stay in a core's cache
+TILE = 1 << 20  # elements decoded at once: enough to pay for the calls, few enough for a cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)

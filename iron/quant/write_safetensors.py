@@ -24,24 +24,24 @@ Shape = tuple[int, ...]
 
 BYTE_FLOATS = {Elem.E4M3: "F8_E4M3", Elem.E5M2: "F8_E5M2"}
 PLAIN = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
-# plane -> (suffix, dtype in the file or "" for the plane's own, elements per word of the plane)
-Names = dict[str, tuple[str, str, int]]
+# plane -> (suffix, dtype in the file or "" for the plane's own)
+Names = dict[str, tuple[str, str]]
 
 
 def names(fmt: Format) -> Names:
     """Where the planes of a format stand in a file; E0804 when no dialect holds it."""
     if fmt.algebra is Algebra.DENSE:
-        return {"values": ("", "", 1)}
+        return {"values": ("", "")}
     if fmt.ids.mlx and fmt.name != "nvfp4":
-        held: Names = {"codes": (".weight", "U32", 1), "scales": (".scales", "", 1)}
-        return held | ({"biases": (".biases", "", 1)} if fmt.algebra is Algebra.AFFINE else {})
+        held: Names = {"codes": (".weight", "U32"), "scales": (".scales", "")}
+        return held | ({"biases": (".biases", "")} if fmt.algebra is Algebra.AFFINE else {})
     if fmt.outer is Outer.MULTIPLY:
-        outer = (".weight_scale_2", "", 1)
-        return {"codes": (".weight", "U8", 4), "scales": (".weight_scale", "F8_E4M3", 1),
+        outer = (".weight_scale_2", "")
+        return {"codes": (".weight", "U8"), "scales": (".weight_scale", "F8_E4M3"),
                 "outer": outer}  # fmt: skip
     if fmt.outer is Outer.DIVIDE:
-        outer = (".weight_global_scale", "", 1)
-        return {"codes": (".weight_packed", "U8", 4), "scales": (".weight_scale", "F8_E4M3", 1),
+        outer = (".weight_global_scale", "")
+        return {"codes": (".weight_packed", "U8"), "scales": (".weight_scale", "F8_E4M3"),
                 "outer": outer}  # fmt: skip
     found = _scaled_names(fmt) if fmt.body == "stream" and fmt.rule is not Rule.LLOYD else {}
     if not found:
@@ -60,13 +60,13 @@ def _scaled_names(fmt: Format) -> Names:
         kind = "F8_E8M0" if fmt.scale is Scale.E8M0 else ""
         if fmt.group and not tiled and fmt.scale is Scale.FLOAT:
             return {}
-        return {"codes": (".weight", BYTE_FLOATS[fmt.elem], 4), "scales": (suffix, kind, 1)}
+        return {"codes": (".weight", BYTE_FLOATS[fmt.elem]), "scales": (suffix, kind)}
     if fmt.elem is Elem.OFFSET and fmt.scale is Scale.FLOAT:
-        return {"codes": (".weight_packed", "I32", 1), "scales": (".weight_scale", "", 1)}
+        return {"codes": (".weight_packed", "I32"), "scales": (".weight_scale", "")}
     if fmt.elem is Elem.INT and fmt.bits == 8:
-        return {"codes": (".weight", "I8", 4), "scales": (".weight_scale", "", 1)}
+        return {"codes": (".weight", "I8"), "scales": (".weight_scale", "")}
     if fmt.elem is Elem.E2M3:
-        return {"codes": (".weight_packed", "U8", 4), "scales": (".weight_scale", "U8", 1)}
+        return {"codes": (".weight_packed", "U8"), "scales": (".weight_scale", "U8")}
     return {}
 
 
@@ -91,12 +91,12 @@ def planes(weight: QTensor) -> dict[str, tuple[str, Shape, Array]]:
     """Suffix -> (dtype, shape, array) of a packed weight as the file holds it."""
     fmt, lead = weight.fmt, weight.shape[:-1]
     out: dict[str, tuple[str, Shape, Array]] = {}
-    for plane, (suffix, kind, split) in names(fmt).items():
+    for plane, (suffix, kind) in names(fmt).items():
         held = weight.planes[plane]
         if plane == "outer":
             held = held[:1, 0] if fmt.outer is Outer.DIVIDE else held[0, 0].reshape(())
-        elif split > 1:
-            held = np.ascontiguousarray(held).view(np.uint8)[:, : weight.cols * fmt.bits // 8]
+        elif plane == "codes":
+            held = _code_rows(held, -(-weight.cols * fmt.bits // 8), kind)
         a_row = held.ndim == 2 and len(held) == weight.rows
         shape = (*lead, held.shape[-1]) if a_row else held.shape
         dtype = kind or _own(held)
@@ -105,6 +105,15 @@ def planes(weight: QTensor) -> dict[str, tuple[str, Shape, Array]]:
         shape = np.array([weight.rows, weight.cols], np.int64)
         out[".weight_shape"] = ("I64", (2,), shape)
     return out
+
+
+def _code_rows(held: Array, size: int, kind: str) -> Array:
+    """A plane of codes as rows of `size` bytes, or as whole words where the file has words."""
+    raw = np.ascontiguousarray(held).view(np.uint8)[:, :size]
+    if kind not in ("U32", "I32"):
+        return raw
+    padded = np.pad(raw, ((0, 0), (0, -size % 4))) if size % 4 else raw
+    return np.ascontiguousarray(padded).view(DTYPES[kind][0])
 
 
 def _own(held: Array) -> str:

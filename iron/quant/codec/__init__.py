@@ -91,7 +91,7 @@ def combine(fmt: Format, x: V, s: V, t: V) -> V:
 @inline
 def decode(fmt: Format, w: V, n: V, k: V) -> V:
     """The weight (n, k) in f32."""
-    x = fmt.code(w, n, k // fmt.block, k % fmt.block)
+    x = fmt.code(w, n, 0, k) if fmt.flat else fmt.code(w, n, k // fmt.block, k % fmt.block)
     s, t = fmt.factors(w, n, k // fmt.group if fmt.group else 0)
     return combine(fmt, x, s, t)
 

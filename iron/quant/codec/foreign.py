@@ -6,7 +6,7 @@ from typing import Any
 
 from iron.lang import f32, inline, u32, where
 from iron.quant.codec.element import unsigned
-from iron.quant.codec.stream import bits_at
+from iron.quant.codec.stream import bits_at, raw_code
 from iron.quant.format import Format
 
 V = Any
@@ -65,7 +65,7 @@ def awq_factors(fmt: Format, w: V, n: V, g: V) -> V:
 @inline
 def ct_asym(fmt: Format, w: V, n: V, b: V, e: V) -> V:
     """`codes[N, K * bits / 32]`, a stream along K."""
-    return unsigned(bits_at(w.codes, n, b * (fmt.block * fmt.bits // 32), e, fmt.bits))
+    return unsigned(raw_code(fmt, w, n, b, e))
 
 
 @inline

@@ -31,10 +31,18 @@ def bits_at(words: V, n: V, first: V, e: V, bits: int) -> V:
 @inline
 def code(fmt: Format, w: V, n: V, b: V, e: V) -> V:
     """Element e of block b of row n."""
-    raw = bits_at(w.codes, n, b * (fmt.block * fmt.bits // 32), e, fmt.bits)
+    raw = raw_code(fmt, w, n, b, e)
     if fmt.elem is Elem.CODEBOOK:
         return f32(w.codebook[0, raw])
     return element(fmt, raw)
+
+
+@inline
+def raw_code(fmt: Format, w: V, n: V, b: V, e: V) -> V:
+    """Code e of block b of row n, as u32."""
+    if fmt.bits == 8:
+        return u32(w.codes[n, b * fmt.block + e])
+    return bits_at(w.codes, n, b * (fmt.block * fmt.bits // 32), e, fmt.bits)
 
 
 @inline

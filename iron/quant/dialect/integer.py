@@ -185,11 +185,11 @@ def is_gemma(parts: Parts) -> bool:
 def gemma(parts: Parts) -> QTensor:
     """2 or 4 bits in bytes, or signed bytes, with one f32 scale a row."""
     held, scales = parts.shape(".weight"), parts.rows(".weight_scale")
-    planes = {"codes": parts.stream(".weight"), "scales": scales.reshape(-1, 1)}
     dtype = of_numpy(scales.dtype)
+    bits = 8 if parts.dtype(".weight") == "I8" else int(parts.setting("bits", 4))
+    planes = {"codes": parts.stream(".weight", bits), "scales": scales.reshape(-1, 1)}
     if parts.dtype(".weight") == "I8":
         return QTensor(parts.format(f"int8_row_{dtype}"), planes, held)
-    bits = int(parts.setting("bits", 4))
     shape = (*held[:-1], held[-1] * 8 // bits)
     return QTensor(parts.format(f"int{bits}_sym_row_{dtype}"), planes, shape)
 

@@ -50,6 +50,8 @@ def integer(parts: Parts) -> QTensor:
         shape = (len(packed), packed.shape[1] * 32 // bits)
     bits = bits or packed.shape[1] * 32 // shape[1]
     n, k = shape
+    if bits == 8:
+        packed = np.ascontiguousarray(packed).view(np.uint8)[:, :k]
     if scales.size == n or scales.size == 1:
         scales = np.ascontiguousarray(np.broadcast_to(scales.reshape(-1, 1), (n, 1)))
     groups = scales.shape[1]
@@ -80,7 +82,7 @@ def is_float(parts: Parts) -> bool:
 
 def float_codes(parts: Parts) -> QTensor:
     """NVFP4 (a global scale divides), MXFP4 or MXFP6, told by the global scale and the shapes."""
-    codes, scales = parts.stream(".weight_packed"), parts.rows(".weight_scale")
+    codes, scales = parts.stream(".weight_packed", 4), parts.rows(".weight_scale")
     held = parts.shape(".weight_packed")
     planes = {"codes": codes, "scales": scales}
     if parts.has(".weight_global_scale"):

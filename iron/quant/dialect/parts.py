@@ -49,9 +49,11 @@ class Parts:
         held = self.array(suffix)
         return held.reshape(-1, held.shape[-1]) if held.ndim else held.reshape(1, 1)
 
-    def stream(self, suffix: str) -> Array:
-        """Rows of bytes, or of wider integers, as the u32 words of a bit stream."""
+    def stream(self, suffix: str, bits: int) -> Array:
+        """Rows of bytes, or of wider integers, as a plane of codes: u32 words, at 8 bits bytes."""
         held = np.ascontiguousarray(self.rows(suffix)).view(np.uint8)
+        if bits == 8:
+            return held
         size = held.shape[1]
         if size % 4:
             held = np.pad(held, ((0, 0), (0, -size % 4)))

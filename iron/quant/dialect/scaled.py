@@ -36,6 +36,7 @@ def mlx(parts: Parts) -> QTensor:
     k = scales.shape[1] * group
     bits = codes.shape[1] * 32 // k
     shape = (*parts.shape(".weight")[:-1], k)
+    codes = parts.stream(".weight", bits)
     if parts.has(".biases"):
         planes = {"codes": codes, "scales": scales, "biases": parts.rows(".biases")}
         return QTensor(parts.format(f"mlx_int{bits}_g{group}"), planes, shape)
@@ -94,7 +95,7 @@ def fp8(parts: Parts) -> QTensor:
     n, k = int(np.prod(shape[:-1])), shape[-1]
     elem, power = FP8[parts.dtype(".weight")], parts.dtype(suffix) == "F8_E8M0"
     power = power or parts.dtype(suffix) == "U8"
-    scales, codes = parts.rows(suffix), parts.stream(".weight")
+    scales, codes = parts.rows(suffix), parts.stream(".weight", 8)
     if power and scales.shape == (n, k // 32):
         return QTensor(parts.format(f"mxfp8_{elem}"), {"codes": codes, "scales": scales}, shape)
     a_row = parts.shape(suffix) in ((n,), (*shape[:-1], 1))
@@ -143,7 +144,9 @@ def int8(parts: Parts) -> QTensor:
         scales = scales.reshape(n, 1)
     group = k // scales.shape[1]
     name = f"int8_{'row' if scales.shape[1] == 1 else f'g{group}'}_{dtype}"
-    return QTensor(parts.format(name), {"codes": parts.stream(".weight"), "scales": scales}, shape)
+    return QTensor(
+        parts.format(name), {"codes": parts.stream(".weight", 8), "scales": scales}, shape
+    )
 
 
 # --- FP4 ------------------------------------------------------------------------------------------
@@ -158,7 +161,7 @@ def modelopt(parts: Parts) -> QTensor:
     """NVFP4 of ModelOpt: the factor multiplies."""
     held = parts.shape(".weight")
     shape = (*held[:-1], held[-1] * 2)
-    codes = parts.stream(".weight")
+    codes = parts.stream(".weight", 4)
     outer = one_a_row(parts.array(".weight_scale_2"), len(codes))
     planes = {"codes": codes, "scales": parts.rows(".weight_scale"), "outer": outer}
     return QTensor(parts.format("nvfp4"), planes, shape)
@@ -172,7 +175,7 @@ def is_packed_mxfp4(parts: Parts) -> bool:
 def packed_mxfp4(parts: Parts) -> QTensor:
     """`.weight` I8 [N, K / 2] and `.scale` [N, K / 32]."""
     held = parts.shape(".weight")
-    planes = {"codes": parts.stream(".weight"), "scales": parts.rows(".scale")}
+    planes = {"codes": parts.stream(".weight", 4), "scales": parts.rows(".scale")}
     return QTensor(parts.format("mxfp4"), planes, (*held[:-1], held[-1] * 2))
 
 

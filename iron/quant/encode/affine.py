@@ -12,7 +12,7 @@ import numpy as np
 from iron.dtypes import DType, f32
 from iron.quant.encode.options import Options
 from iron.quant.format import Elem, Format, Rule
-from iron.quant.pack import pack
+from iron.quant.pack import stream
 
 Array = np.ndarray[Any, Any]
 TINY = np.float32(1e-7)
@@ -35,7 +35,7 @@ def edge(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
         scale, bias = _edge_factors(low, high, top)
     q = np.clip(np.rint((groups - bias) / scale), 0, top).astype(np.uint8)
     return {
-        "codes": pack(q.reshape(w.shape), fmt.bits),
+        "codes": stream(q.reshape(w.shape), fmt.bits),
         "scales": dtype(scale[..., 0]),
         "biases": dtype(bias[..., 0]),
     }
@@ -66,7 +66,7 @@ def minmax(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     bias = dtype(low)
     q = np.floor((groups - f32(bias)) / f32(scale) + np.float32(0.5))
     codes = np.clip(q, 0, top).astype(np.uint8).reshape(w.shape)
-    return {"codes": pack(codes, fmt.bits), "scales": scale[..., 0], "biases": bias[..., 0]}
+    return {"codes": stream(codes, fmt.bits), "scales": scale[..., 0], "biases": bias[..., 0]}
 
 
 def zero_point(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
@@ -81,7 +81,7 @@ def zero_point(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     zero = np.clip(np.rint(-low / f32(scale)), 0, top)
     codes = np.clip(np.rint(groups / f32(scale)) + zero, 0, top).astype(np.uint8)
     return {
-        "codes": pack(codes.reshape(w.shape), fmt.bits),
+        "codes": stream(codes.reshape(w.shape), fmt.bits),
         "scales": scale[..., 0],
         "zeros": zero[..., 0].astype(np.uint16),
     }
@@ -108,7 +108,7 @@ def symmetric(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     if fmt.elem is Elem.OFFSET:
         q = q + (1 << (fmt.bits - 1))
     codes = (q & ((1 << fmt.bits) - 1)).astype(np.uint8).reshape(w.shape)
-    return {"codes": pack(codes, fmt.bits), "scales": stored[..., 0]}
+    return {"codes": stream(codes, fmt.bits), "scales": stored[..., 0]}
 
 
 def round_up(x: Array, dtype: DType) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from iron.quant.encode.options import Options
 from iron.quant.format import Format
-from iron.quant.pack import pack
+from iron.quant.pack import stream
 
 Array = np.ndarray[Any, Any]
 SMALL = 1e-8
@@ -84,7 +84,7 @@ def encode(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     scale = np.where(norm > SMALL, norm / np.where(held > SMALL, held, 1), 0)
     dtype = options.dtype or fmt.plane("scales").dtypes[0]
     return {
-        "codes": pack(code, fmt.bits),
+        "codes": stream(code, fmt.bits),
         "scales": dtype(scale.astype(np.float32)),
         "codebook": book[None],
     }

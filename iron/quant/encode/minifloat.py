@@ -15,7 +15,7 @@ from iron.quant.encode.affine import round_up
 from iron.quant.encode.options import Options
 from iron.quant.format import Elem, Format, Outer, Rule, Scale
 from iron.quant.format.regular import LARGEST
-from iron.quant.pack import pack
+from iron.quant.pack import stream
 
 Array = np.ndarray[Any, Any]
 
@@ -80,7 +80,7 @@ def powers(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     code = power_code(fmt, amax, options)
     scaled = groups / power_value(code)
     codes = codes_of(fmt, scaled, options).reshape(w.shape)
-    return {"codes": pack(codes, fmt.bits), "scales": code[..., 0]}
+    return {"codes": stream(codes, fmt.bits), "scales": code[..., 0]}
 
 
 def fmt_largest(fmt: Format) -> float:
@@ -123,7 +123,7 @@ def two_level(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     scaled = np.where(scale == 0, np.float32(0), groups / np.where(scale == 0, 1, scale))
     codes = element(Elem.E2M1, scaled, options.signed_zero).reshape(w.shape)
     outer = np.full((len(w), 1), stored, np.float32)
-    return {"codes": pack(codes, 4), "scales": code[..., 0], "outer": outer}
+    return {"codes": stream(codes, 4), "scales": code[..., 0], "outer": outer}
 
 
 def _outer(w: Array, divides: bool) -> np.float32:
@@ -163,7 +163,7 @@ def float_scaled(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
         stored = np.where(amax == 0, np.ones_like(stored), stored)
         s = np.asarray(f32(stored))
     codes = codes_of(fmt, (blocks / s[:, None, :, None]).reshape(padded.shape)[:n, :k], options)
-    return {"codes": pack(codes, fmt.bits), "scales": stored}
+    return {"codes": stream(codes, fmt.bits), "scales": stored}
 
 
 def full_range(fmt: Format, amax: Array) -> Array:

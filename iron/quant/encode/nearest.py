@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from iron.quant.format import Format
-from iron.quant.pack import pack
+from iron.quant.pack import stream
 
 Array = np.ndarray[Any, Any]
 
@@ -55,4 +55,4 @@ def planes(fmt: Format, w: Array) -> dict[str, Array]:
     scale = np.abs(groups).max(-1, keepdims=True)
     scale = np.where(scale == 0, np.float32(1), scale)
     code = book_codes(groups / scale, book).reshape(w.shape)
-    return {"codes": pack(code, fmt.bits), "scales": scale[..., 0], "codebook": book[None]}
+    return {"codes": stream(code, fmt.bits), "scales": scale[..., 0], "codebook": book[None]}

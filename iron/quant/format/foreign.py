@@ -24,6 +24,7 @@ from iron.quant.format.record import (
     per,
     words,
 )
+from iron.quant.format.regular import codes
 
 FLOATS = (f16, bf16, f32)
 COLUMNS = Extent(n=1)
@@ -121,7 +122,7 @@ def packed_zeros() -> list[Format]:
     for bits in range(1, 9):
         for group in (0, 32, 64, 128):
             planes = (
-                Plane("codes", (u32,), ROWS, words(bits)),
+                codes(bits),
                 Plane("scales", FLOATS, ROWS, per(group)),
                 Plane("zeros", (u32,), Extent(n=1, up=bits, down=32), per(group)),
             )

@@ -194,6 +194,11 @@ class Format:
         return max(self.group, self.block)
 
     @property
+    def flat(self) -> bool:
+        """Whether blocks follow each other without a seam: element k of a row is e = k, b = 0."""
+        return self.body in ("stream", "dense")
+
+    @property
     def share(self) -> int:
         """Neighbours in one chunk that have the same factors."""
         return min(self.vec, self.group) if self.group else self.vec

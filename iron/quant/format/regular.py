@@ -31,7 +31,14 @@ LARGEST = {Elem.E2M1: 6.0, Elem.E2M3: 7.5, Elem.E3M2: 28.0, Elem.E4M3: 448.0, El
 
 
 def codes(bits: int) -> Plane:
-    """The stream of codes: element j of a row is bits [j * bits, (j + 1) * bits) of its words."""
+    """The stream of codes: element j of a row is bits [j * bits, (j + 1) * bits) of its words.
+
+    Codes of 8 bits are bytes, which every target loads as neighbours.
+    """
+    return Plane("codes", (u8,), ROWS, per(1)) if bits == 8 else _words(bits)
+
+
+def _words(bits: int) -> Plane:
     return Plane("codes", (u32,), ROWS, words(bits))
 
 

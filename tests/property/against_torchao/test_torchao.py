@@ -51,7 +51,8 @@ def test_mx(name: str, rule: str, seed: int):
     mode = ScaleCalculationMode[rule]
     theirs = mx_tensor.MXTensor.to_mx(torch.from_numpy(w), elem, 32, mode)
     raw = theirs.qdata.view(torch.uint8).numpy()
-    codes = pack(raw, 6) if "fp6" in name else np.ascontiguousarray(raw).view("<u4")
+    codes = pack(raw, 6) if "fp6" in name else np.ascontiguousarray(raw)
+    codes = codes.view("<u4") if "fp4" in name else codes
     mine = encode(FORMATS[name], w, Options(rule=RULES[rule]))
     scales = theirs.scale.view(torch.uint8).numpy()
     assert np.array_equal(mine["scales"], scales), f"seed {seed}"

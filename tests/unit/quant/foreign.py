@@ -47,8 +47,8 @@ def _aura(golden: Golden) -> QTensor:
 
 def _torchao(golden: Golden, shape: tuple[int, ...]) -> QTensor:
     fmt, codes = by_name(golden.format), golden.tensors["codes"]
-    stream = pack(codes, 6) if fmt.bits == 6 else np.ascontiguousarray(codes).view("<u4")
-    planes = {"codes": stream, "scales": golden.tensors["scales"]}
+    held = pack(codes, 6) if fmt.bits == 6 else codes if fmt.bits == 8 else codes.copy().view("<u4")
+    planes = {"codes": held, "scales": golden.tensors["scales"]}
     if fmt.name == "nvfp4":
         planes["outer"] = np.ones((shape[0], 1), np.float32)
     return QTensor(fmt, planes, shape)

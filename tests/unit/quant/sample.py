@@ -35,8 +35,8 @@ def _plane(fmt: Format, name: str, rng: np.random.Generator, n: int, k: int) -> 
         return rng.integers(0, 0x7F, shape, dtype.np)
     if fmt.elem in (Elem.E4M3, Elem.E5M2) and name == "codes":
         limit = 0x7F if fmt.elem is Elem.E4M3 else 0x7C
-        code = rng.integers(0, limit, (*shape, 4), np.uint8)
-        return (code | rng.choice([0, 128], code.shape).astype(np.uint8)).view(np.uint32)[..., 0]
+        code = rng.integers(0, limit, shape, np.uint8)
+        return code | rng.choice([0, 128], code.shape).astype(np.uint8)
     return rng.integers(dtype.min, dtype.max, shape, dtype.np, endpoint=True)
 
 

@@ -256,7 +256,9 @@ def test_mlx_layers_may_differ_and_experts_are_stacked(tmp_path: Path):
     tensors = {}
     for stem, weight, lead in (("p", held, (3, 4)), ("q", wide, (4,))):
         for plane, suffix in (("codes", "weight"), ("scales", "scales"), ("biases", "biases")):
-            tensors[f"{stem}.{suffix}"] = weight.planes[plane].reshape(*lead, -1)
+            plane_of = weight.planes[plane]
+            words = plane_of.view("<u4") if plane == "codes" else plane_of
+            tensors[f"{stem}.{suffix}"] = words.reshape(*lead, -1)
     config = {"group_size": 64, "bits": 4, "q": {"group_size": 32, "bits": 8}}
     file = read_safetensors(write(tmp_path, tensors, config))
     assert file.weight("p.weight").shape == (3, 4, 128)
