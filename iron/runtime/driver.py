@@ -7,7 +7,7 @@ nothing of calls, Python signatures or tuning; `runtime.launch` is its only call
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from iron.errors import error
@@ -32,6 +32,19 @@ class Executable(Protocol):
         any signed strides the parameter's type allows. Returns when the work is enqueued in the
         order of earlier launches; a host driver returns when it is done. No group is launched
         when an extent is 0.
+        """
+        ...
+
+    def bind(
+        self,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> Callable[[], None]:
+        """A call that does what `launch` with these arguments does, as fast as the backend can.
+
+        It reads the arrays' memory afresh each time; the caller keeps that memory alive.
         """
         ...
 

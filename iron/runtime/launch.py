@@ -6,7 +6,7 @@ kernel's own expressions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,12 @@ from iron.runtime.aliasing import check_overlaps, check_self_overlap
 from iron.runtime.arguments import Arguments, Declared, arrange
 from iron.runtime.arrays import Array, allocate, describe
 from iron.runtime.current import for_arrays
-from iron.runtime.driver import Driver, Executable
+from iron.runtime.driver import Driver
 from iron.runtime.scalars import convert
 from iron.runtime.specialisation import Specialised, candidates, load
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Handle:
     """A launch with everything checked, compiled and allocated; calling it launches again.
 
@@ -37,18 +37,13 @@ class Handle:
     memory is kept alive and read afresh at each call.
     """
 
-    executable: Executable
-    arrays: dict[str, Any]
-    scalars: dict[str, Any]
-    dims: dict[str, int]
-    grid: tuple[int, ...]
+    launch: Callable[[], None]
     results: tuple[Any, ...]
     kept: tuple[Any, ...]
 
     def __call__(self) -> Any:
         """Launches and returns the outputs: one itself, several as a tuple, none as None."""
-        if 0 not in self.grid:
-            self.executable.launch(self.arrays, self.scalars, self.dims, self.grid)
+        self.launch()
         return self.outputs
 
     @property
@@ -111,15 +106,9 @@ def bind(
     _check_memory(fn, found, arrays)
     specs = _tensors(fn)
     results = tuple(arrays[n].source for n, s in specs.items() if s.kind == "out")
-    return Handle(
-        found.loaded.executable,
-        {n: _device_form(a) for n, a in arrays.items()},
-        numbers,
-        dict(found.binding.dims),
-        found.extents,
-        results,
-        tuple(a.owner for a in arrays.values()),
-    )
+    memory = {n: _device_form(a) for n, a in arrays.items()}
+    launch = found.loaded.executable.bind(memory, numbers, found.binding.dims, found.extents)
+    return Handle(launch, results, tuple(a.owner for a in arrays.values()))
 
 
 def prepare(

@@ -6,8 +6,9 @@ show that the driver protocol asks for nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -111,6 +112,15 @@ class FakeExecutable:
                 with scalar.quiet():
                     one = OneThread(self.kernel, arrays, dict(start), group, thread)
                     one.block(self.kernel.body)
+
+    def bind(
+        self,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> Callable[[], None]:
+        return partial(self.launch, arrays, scalars, dims, grid)
 
 
 @dataclass(frozen=True)

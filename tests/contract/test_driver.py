@@ -162,3 +162,16 @@ def test_launches_are_ordered(backend: Driver) -> None:
     twice.launch({"x": y, "y": z}, {}, {"G0": 2}, (2,))
     backend.synchronise()
     np.testing.assert_array_equal(z, 4 * x)
+
+
+def test_a_bound_launch_reads_memory_afresh(backend: Driver) -> None:
+    x = np.arange(64, dtype=np.float32)
+    y = np.full(64, np.nan, np.float32)
+    run = backend.load(scaled("twice", 2.0)).bind({"x": x, "y": y}, {}, {"G0": 2}, (2,))
+    for factor in (1, 3):
+        x[:] = factor
+        y[:] = np.nan
+        run()
+        backend.synchronise()
+        np.testing.assert_array_equal(y, np.full(64, 2 * factor, np.float32))
+    backend.load(scaled("twice", 2.0)).bind({"x": x, "y": y}, {}, {"G0": 0}, (0,))()

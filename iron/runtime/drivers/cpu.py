@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -51,15 +52,32 @@ class CpuExecutable:
         Arrays are numpy arrays aligned to their elements, by parameter name; outputs are written
         in place.
         """
-        groups = 1
-        for extent in grid:
-            groups *= extent
+        self.bind(arrays, scalars, dims, grid)()
+
+    def bind(
+        self,
+        arrays: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> Callable[[], None]:
+        """A launch with its argument block written once."""
+        groups = math.prod(grid)
         if groups <= 0:
-            return
+            return _nothing
         block = np.empty(max(1, len(self.fields)), np.int64)
         for number, field in enumerate(self.fields):
             block[number] = _field(field, arrays, scalars, dims, grid)
-        self.entry(block.ctypes.data, 0, groups)
+        entry, address = self.entry, block.ctypes.data
+
+        def run(keep: Any = (block, self)) -> None:
+            entry(address, 0, groups)
+
+        return run
+
+
+def _nothing() -> None:
+    """A launch of no group."""
 
 
 def _field(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from iron.ir import interp
@@ -27,8 +28,18 @@ class Interpreted:
         """Runs every group; raises the first fault with the user's lines."""
         if 0 in grid:
             return
-        partial = frozenset(p.name for p in self.kernel.params if p.partial)
-        interp.run(self.kernel, arrays, scalars, dims, grid, partial=partial)
+        unwritten = frozenset(p.name for p in self.kernel.params if p.partial)
+        interp.run(self.kernel, arrays, scalars, dims, grid, partial=unwritten)
+
+    def bind(
+        self,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> Callable[[], None]:
+        """The same launch as a call."""
+        return partial(self.launch, arrays, scalars, dims, grid)
 
 
 @dataclass(slots=True)
