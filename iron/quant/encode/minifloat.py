@@ -57,6 +57,7 @@ def power_code(fmt: Format, amax: Array, options: Options) -> Array:
         ratio = amax / np.float32(largest)
         exponent = floor_log2(ratio)
         exponent = exponent + (np.ldexp(np.float32(1), exponent) < ratio)
+        exponent = np.where(ratio == 0, -127, exponent)
     else:
         emax = math.frexp(largest)[1] - 1
         if rule is Rule.EVEN:

@@ -9,6 +9,7 @@ import pytest
 
 from iron.errors import KernelError
 from iron.quant.read_gguf import read_gguf
+from iron.quant.write_gguf import layout, metadata_entry
 
 Kind = gguf.GGMLQuantizationType
 DATA = np.random.default_rng(5).normal(size=(6, 64)).astype(np.float32)
@@ -164,3 +165,24 @@ def test_wrong_ways_to_read(path: Path, tmp_path: Path):
     ):
         with pytest.raises(KernelError, match=message):
             call()
+
+
+def test_a_file_beyond_four_gibibytes(tmp_path: Path):
+    rows = (1 << 32) // 4 // 1024 + 3
+    plan = layout(
+        [metadata_entry("general.architecture", "test")],
+        [("hole", (rows, 1024), 0, rows * 4096), ("last", (6, 64), 0, DATA.nbytes)],
+    )
+    assert plan.pieces[1].offset > 1 << 32
+    path = tmp_path / "big.gguf"
+    with path.open("wb") as out:  # a hole takes no room on the disk
+        out.write(plan.header)
+        out.seek(plan.pieces[1].offset)
+        out.write(DATA.tobytes())
+    file = read_gguf(path)
+    assert np.array_equal(file.weight("last").decode(), DATA)
+    assert not file.weight("hole").decode_rows(rows - 1, rows).any()
+    with path.open("r+b") as out:
+        out.truncate(plan.pieces[1].offset + 100)
+    with pytest.raises(KernelError, match=rf"tensor last, byte {plan.pieces[1].offset}: needs"):
+        read_gguf(path)
