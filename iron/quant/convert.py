@@ -195,7 +195,7 @@ def _chunks(
         want = weight.decode().reshape(weight.rows, weight.cols)
         yield 0, want, lossless, want
         return
-    whole = target.outer is not Outer.NONE or target.scale_rows != 1
+    whole = target.outer is not Outer.NONE or target.scale_rows != 1 or target.body == "ct_asym"
     step = weight.rows if whole else max(1, ROWS_AT_ONCE // max(1, weight.cols))
     for low in range(0, weight.rows, step):
         want = weight.decode_rows(low, min(weight.rows, low + step))

@@ -141,7 +141,8 @@ def make_plan(source: Path, out: Path, fmt: Format | str, only: Sequence[str] = 
     chosen = {t.name: _fits(t, fmt, out.suffix == ".safetensors") for t in wanted}
     if all(note for note in chosen.values()):
         raise error("E0804", f"{source}: no tensor can be {fmt}: {next(iter(chosen.values()))}")
-    identity = (str(source.resolve()), _stamp(source), fmt.name, tuple(only))
+    files = sorted({t.path for t in tensors})
+    identity = (tuple(_stamp(file) for file in files), fmt.name, tuple(only))
     if out.suffix == ".gguf":
         return _to_gguf(opened, tensors, fmt, chosen, identity)
     if out.suffix == ".safetensors":
@@ -158,9 +159,9 @@ def open_file(path: Path) -> GgufFile | Checkpoint:
     raise error("E0803", f"{path}: a .gguf file, a .safetensors file or a checkpoint folder")
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(path: Path) -> tuple[str, int, int]:
     held = path.stat()
-    return held.st_size, held.st_mtime_ns
+    return str(path.resolve()), held.st_size, held.st_mtime_ns
 
 
 def _fits(tensor: Tensor, fmt: Format, named: bool) -> str:

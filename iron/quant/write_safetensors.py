@@ -43,6 +43,9 @@ def names(fmt: Format) -> Names:
         outer = (".weight_global_scale", "")
         return {"codes": (".weight_packed", "U8"), "scales": (".weight_scale", "F8_E4M3"),
                 "outer": outer}  # fmt: skip
+    if fmt.body == "ct_asym":
+        return {"codes": (".weight_packed", "I32"), "scales": (".weight_scale", ""),
+                "zeros": (".weight_zero_point", "I32")}  # fmt: skip
     found = _scaled_names(fmt) if fmt.body == "stream" and fmt.rule is not Rule.LLOYD else {}
     if not found:
         raise error(
@@ -101,7 +104,7 @@ def planes(weight: QTensor) -> dict[str, tuple[str, Shape, Array]]:
         shape = (*lead, held.shape[-1]) if a_row else held.shape
         dtype = kind or _own(held)
         out[suffix] = (dtype, shape, held)
-    if fmt.elem is Elem.OFFSET and ".weight_packed" in out:
+    if ".weight_packed" in out and out[".weight_packed"][0] == "I32":
         shape = np.array([weight.rows, weight.cols], np.int64)
         out[".weight_shape"] = ("I64", (2,), shape)
     return out

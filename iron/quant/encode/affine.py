@@ -12,7 +12,7 @@ import numpy as np
 from iron.dtypes import DType, f32
 from iron.quant.encode.options import Options
 from iron.quant.format import Elem, Format, Rule
-from iron.quant.pack import stream
+from iron.quant.pack import pack, stream
 
 Array = np.ndarray[Any, Any]
 TINY = np.float32(1e-7)
@@ -70,7 +70,10 @@ def minmax(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
 
 
 def zero_point(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
-    """s = (max - min) / (2^b - 1) with 0 in the range, z = rint(-min / s), q = rint(w / s) + z."""
+    """s = (max - min) / (2^b - 1) with 0 in the range, z = rint(-min / s), q = rint(w / s) + z.
+
+    compressed-tensors packs the zero points down N.
+    """
     dtype = options.dtype or fmt.plane("scales").dtypes[0]
     top = np.float32((1 << fmt.bits) - 1)
     groups = w.reshape(len(w), -1, fmt.group or w.shape[1])
@@ -80,10 +83,13 @@ def zero_point(fmt: Format, w: Array, options: Options) -> dict[str, Array]:
     scale = round_up(np.where(span == 0, np.float32(1), span / top), dtype)
     zero = np.clip(np.rint(-low / f32(scale)), 0, top)
     codes = np.clip(np.rint(groups / f32(scale)) + zero, 0, top).astype(np.uint8)
+    zeros = zero[..., 0].astype(np.uint16)
+    if fmt.body == "ct_asym":
+        zeros = np.ascontiguousarray(pack(zeros.astype(np.uint8).T, fmt.bits).T)
     return {
         "codes": stream(codes.reshape(w.shape), fmt.bits),
         "scales": scale[..., 0],
-        "zeros": zero[..., 0].astype(np.uint16),
+        "zeros": zeros,
     }
 
 

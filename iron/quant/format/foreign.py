@@ -132,6 +132,7 @@ def packed_zeros() -> list[Format]:
                 other(
                     f"ct_pack_int{bits}_asym_{size}", "ct_asym", Elem.UINT, bits, group,
                     planes=planes, aliases=(f"ct_pack_int{bits}_asym",) if group == 32 else (),
+                    encode=Encode.EXACT, rule=Rule.ZERO_POINT,
                     ids=Ids(ct=f"pack-quantized, num_bits {bits}", suffixes=suffixes),
                 )
             )  # fmt: skip

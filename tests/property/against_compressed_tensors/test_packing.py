@@ -6,6 +6,7 @@ Needs the extra `oracles`.
 import numpy as np
 import pytest
 
+from iron.dtypes import f32
 from iron.quant.encode import Options, encode
 from iron.quant.encode.minifloat import element
 from iron.quant.format import FORMATS, Elem, Rule
@@ -76,3 +77,30 @@ def test_six_bit_floats(seed: int):
     codes = np.random.default_rng(seed).integers(0, 64, (5, 64), np.uint8)
     values = helpers.unpack_fp6_from_uint8(torch.from_numpy(pack(codes, 6).view(np.uint8)), 5, 64)
     assert np.array_equal(element(Elem.E2M3, values.to(torch.float32).numpy()), codes)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_integer_codes_and_scales(bits: int, symmetric: bool, seed: int):
+    import torch
+    from compressed_tensors.quantization import QuantizationArgs
+    from compressed_tensors.quantization.lifecycle.forward import quantize
+    from compressed_tensors.quantization.utils import calculate_qparams
+
+    half = 1 << (bits - 1)
+    w = np.random.default_rng(seed).normal(size=(64, 128)).astype(np.float32)
+    args = QuantizationArgs(
+        num_bits=bits, type="int", symmetric=symmetric, strategy="group", group_size=32
+    )
+    groups = torch.from_numpy(w.reshape(64, 4, 32))
+    scales, zeros = calculate_qparams(groups.amin(-1), groups.amax(-1), args)
+    theirs = quantize(torch.from_numpy(w), scales, zeros, args, dtype=torch.int8).numpy()
+    name = f"int{bits}_sym_g32_f32" if symmetric else f"ct_pack_int{bits}_asym_g32"
+    mine = encode(FORMATS[name], w, Options(f32, rule=Rule.FULL if symmetric else None))
+    assert np.array_equal(mine["scales"], scales.numpy()), f"seed {seed}"
+    codes = unpack(mine["codes"], bits, 128).astype(np.int64) - half
+    assert np.array_equal(codes, theirs), f"seed {seed}"
+    if not symmetric:
+        down = unpack(np.ascontiguousarray(mine["zeros"].T), bits, 64).T
+        assert np.array_equal(down.astype(np.int64) - half, zeros.numpy()), f"seed {seed}"

@@ -88,3 +88,19 @@ def test_float_modes_encoding(name: str, seed: int):
     theirs = mx.quantize(mx.array(w), group_size=fmt.group, bits=fmt.bits, mode=MODES[name])
     assert np.array_equal(mine["scales"], np.array(theirs[1])), f"seed {seed}"
     assert np.array_equal(mine["codes"].view("<u4"), np.array(theirs[0])), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nvfp4_with_a_factor_of_the_tensor(seed: int):
+    import mlx.core as mx
+
+    w = np.random.default_rng(seed).normal(size=(33, 128)).astype(np.float32)
+    top = np.abs(w).max()
+    theirs = mx.quantize(
+        mx.array(w), group_size=16, bits=4, mode="nvfp4", global_scale=mx.array(float(top))
+    )
+    outer = float(top / np.float32(2688))
+    options = Options(outer=outer, least=0, signed_zero=False)
+    mine = encode(FORMATS["nvfp4"], w, options)
+    assert np.array_equal(mine["scales"], np.array(theirs[1])), f"seed {seed}"
+    assert np.array_equal(mine["codes"], np.array(theirs[0])), f"seed {seed}"

@@ -50,7 +50,8 @@ def _torchao(golden: Golden, shape: tuple[int, ...]) -> QTensor:
     held = pack(codes, 6) if fmt.bits == 6 else codes if fmt.bits == 8 else codes.copy().view("<u4")
     planes = {"codes": held, "scales": golden.tensors["scales"]}
     if fmt.name == "nvfp4":
-        planes["outer"] = np.ones((shape[0], 1), np.float32)
+        whole = [t for t in golden.tensors.values() if t.dtype == np.float32]
+        planes["outer"] = np.full((shape[0], 1), whole[0].item() if whole else 1, np.float32)
     return QTensor(fmt, planes, shape)
 
 
@@ -121,7 +122,8 @@ def options(golden: Golden) -> Options:
     if name.startswith("mlx_affine"):
         return Options({"float32": f32, "float16": f16, "bfloat16": bf16}[params["T"]])
     if name.startswith("mlx_nvfp4"):
-        return Options(outer=1.0, least=0, signed_zero=False)
+        whole = golden.tensors.get("global_scale", np.float32(2688))
+        return Options(outer=float(np.float32(whole.item()) / 2688), least=0, signed_zero=False)
     if name.startswith("mlx"):
         return Options(rule=Rule.CEIL, signed_zero="neg_zero" not in params)
     if name.startswith("nvfp4_torchao"):

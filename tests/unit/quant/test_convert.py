@@ -248,3 +248,19 @@ def test_the_journal_says_what_was_done(source: Path, tmp_path: Path):
         convert(make_plan(source, out, "q4_0"), out, stop)
     held = json.loads((tmp_path / "out.gguf.part.json").read_text())
     assert [row["name"] for row in held["done"]] == ["a.weight"]
+
+
+def test_a_folder_of_shards(tmp_path: Path):
+    folder = tmp_path / "model"
+    for name in NAMES[:2]:
+        write(folder, {name: W[name]}).rename(folder / f"{name}.safetensors")
+    held = {name: f"{name}.safetensors" for name in NAMES[:2]}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": held}))
+    out = tmp_path / "out.safetensors"
+    results, _ = run(folder, out, "mlx_int4_g32")
+    assert [r.name for r in results] == list(NAMES[:2])
+    back = read_safetensors(out)
+    for name in NAMES[:2]:
+        want = quantize(W[name], "mlx_int4_g32").decode()
+        assert np.array_equal(back.weight(name).decode(), want)
