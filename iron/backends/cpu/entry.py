@@ -17,7 +17,8 @@ from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, ScalarForm
 from iron.backends.cpu.types import scalar
 from iron.backends.cpu.writer import Writer
 from iron.dtypes import DType
-from iron.ir.core import Kernel, Op
+from iron.ir.core import Kernel, Op, Value
+from iron.ir.table import Trait
 from iron.ir.types import Tensor, element
 from iron.targets.target import Target
 
@@ -26,8 +27,9 @@ from iron.targets.target import Target
 class Field:
     """One 8-byte field of the argument block.
 
-    `kind` is `pointer`, `stride` (elements along `axis`), `scalar`, `dim` or `extent` (of the
-    launch along `axis`); scalars and dims lie in the low bytes.
+    `kind` is `pointer`, `stride` (elements along `axis`), `scalar`, `dim`, `extent` (of the launch
+    along `axis`) or `streams` (1 when the tensors that `name` lists are to be written past the
+    caches); scalars and dims lie in the low bytes.
     """
 
     kind: str
@@ -51,10 +53,16 @@ def compile_kernel(kernel: Kernel, target: Target) -> Compiled:
     plan = split(kernel, uniform)
     e = Emitter(kernel, uniform, target, RULES, SCALAR_FORMS, plan.rematerialised)
     fields = layout(kernel)
+    e.streamed = frozenset(streamed(kernel))
     prologue = _arguments(e, kernel, fields)
     pieces.emit(e, plan)
-    symbol = "iron_" + re.sub(r"\W", "_", kernel.name)
+    symbol = symbol_of(kernel)
     return Compiled(_module(e.w, symbol, kernel.rank, prologue, target), symbol, fields)
+
+
+def symbol_of(kernel: Kernel) -> str:
+    """The name of a kernel's entry."""
+    return "iron_" + re.sub(r"\W", "_", kernel.name)
 
 
 def layout(kernel: Kernel) -> tuple[Field, ...]:
@@ -68,7 +76,18 @@ def layout(kernel: Kernel) -> tuple[Field, ...]:
         else:
             fields.append(Field(p.role, p.name, 0, element(p.type)))
     fields += [Field("extent", "", axis) for axis in range(kernel.rank)]
-    return tuple(fields)
+    names = [v.name for v in streamed(kernel)]
+    return (*fields, Field("streams", " ".join(names))) if names else tuple(fields)
+
+
+def streamed(kernel: Kernel) -> list[Value]:
+    """The outputs that the kernel only writes: they may bypass the caches when they are large."""
+    read = {op.args[0] for op in kernel.body.walk() if op.row.has(Trait.READS) and op.args}
+    return [
+        value
+        for value, param in zip(kernel.body.params, kernel.params, strict=True)
+        if isinstance(param.type, Tensor) and param.type.space == "out" and value not in read
+    ]
 
 
 def _arguments(e: Emitter, kernel: Kernel, fields: tuple[Field, ...]) -> list[str]:
@@ -77,10 +96,12 @@ def _arguments(e: Emitter, kernel: Kernel, fields: tuple[Field, ...]) -> list[st
     names: dict[str, list[str]] = {p.name: [] for p in kernel.params}
     for number, field in enumerate(fields):
         at, name = f"%at{number}", f"%arg{number}"
-        ll = {"pointer": "ptr", "stride": "i64", "extent": "i64"}.get(field.kind)
+        ll = {"pointer": "ptr", "stride": "i64", "extent": "i64", "streams": "i64"}.get(field.kind)
         lines.append(f"  {at} = getelementptr i64, ptr %args, i64 {number}")
         if field.kind == "extent":
             name = f"%extent{field.axis}"
+        elif field.kind == "streams":
+            name = "%streams"
         else:
             names[field.name].append(name)
         if ll is not None:
@@ -99,6 +120,7 @@ def _arguments(e: Emitter, kernel: Kernel, fields: tuple[Field, ...]) -> list[st
 
 def _module(w: Writer, symbol: str, rank: int, prologue: list[str], target: Target) -> str:
     start, advance = _group_counters(rank)
+    fenced = "!nontemporal" in "".join(w.lines) and target.triple.startswith("x86_64")
     parts = [
         f'target triple = "{target.triple}"',
         *w.globals,
@@ -116,13 +138,29 @@ def _module(w: Writer, symbol: str, rank: int, prologue: list[str], target: Targ
         *[f"  %group{axis} = load i64, ptr %group_cell{axis}" for axis in range(rank)],
         *w.lines,
         *advance,
-        "  br label %group_loop",
+        "  br label %group_loop, !llvm.loop !1",
         "exit:",
-        "  ret void",
+        *(_FENCE if fenced else ["  ret void"]),
         "}",
         *sorted(w.declared.values()),
+        *(["declare void @llvm.x86.sse.sfence()"] if fenced else []),
+        "!0 = !{i32 1}",
+        "!1 = distinct !{!1, !2}",
+        '!2 = !{!"llvm.loop.unroll.disable"}',  # a copy of the body for each turn buys nothing
     ]
     return "\n".join(parts) + "\n"
+
+
+_FENCE = [
+    "  %streamed = icmp ne i64 %streams, 0",
+    "  br i1 %streamed, label %fence, label %return",
+    "fence:",
+    "  call void @llvm.x86.sse.sfence()",
+    "  br label %return",
+    "return:",
+    "  ret void",
+]
+"""Streaming stores are ordered with nothing else until a fence."""
 
 
 def _group_counters(rank: int) -> tuple[list[str], list[str]]:

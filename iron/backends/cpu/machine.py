@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,10 +23,13 @@ PIPELINE = "o2-1"
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A function in memory; it stays as long as this record lives."""
+    """Code in memory; it stays as long as this record lives."""
 
-    address: int
     tracker: Any
+
+    def __getitem__(self, symbol: str) -> int:
+        """The address of a symbol that was exported."""
+        return self.tracker[symbol]
 
 
 @cache
@@ -107,13 +111,19 @@ def _jit() -> Any:
     return llvm().create_lljit_compiler(use_jit_link=True)
 
 
-def link(code: bytes, symbol: str) -> Linked:
-    """Loads an object into this process. Raises RuntimeError when it cannot be linked."""
+def link(code: bytes, *symbols: str, imports: Mapping[str, int] | None = None) -> Linked:
+    """Loads an object into this process and exports `symbols`; `imports` are addresses by name.
+
+    Raises RuntimeError when it cannot be linked.
+    """
     ll = llvm()
     with _LOCK:
-        library = ll.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
-        tracker = library.link(_jit(), f"iron{next(_NUMBERS)}")
-    return Linked(tracker[symbol], tracker)
+        library = ll.JITLibraryBuilder().add_object_img(code)
+        for symbol in symbols:
+            library.export_symbol(symbol)
+        for name, address in (imports or {}).items():
+            library.import_symbol(name, address)
+        return Linked(library.link(_jit(), f"iron{next(_NUMBERS)}"))
 
 
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

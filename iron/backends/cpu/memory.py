@@ -20,6 +20,12 @@ from iron.ir.types import Tensor
 WIDEST = 64
 """Elements of the widest vector that is shuffled at once."""
 
+LINE = 64
+"""Bytes of a cache line: streaming stores write whole ones."""
+
+STREAM_ALIGN = 16
+"""Bytes of the least aligned streaming store, which is what allocators give."""
+
 FARTHEST = 4
 """The greatest lane stride served by wide loads and shuffles."""
 
@@ -149,22 +155,23 @@ def _store(e: Emitter, op: Op) -> list[Names]:
     if elem.kind == "b":
         x = Lanes(e.w, elem, 1 if uniform else e.lanes)
         names = [x.convert("zext", name, "i8") for name in names]
+    stream = buffer in e.streamed
     if len(names) > 1 and where.step != "1":
         for j, name in enumerate(names):
-            _store_parts(e, elem, where.neighbour(e, j), [name])
+            _store_parts(e, elem, where.neighbour(e, j), [name], stream)
     else:
-        _store_parts(e, elem, where, names)
+        _store_parts(e, elem, where, names, stream)
     return []
 
 
-def _store_parts(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
+def _store_parts(e: Emitter, elem: DType, where: Address, names: list[str], stream: bool) -> None:
     """Neighbours in memory form, scalars where the address is uniform."""
     n = len(names)
     if where.stride == 0:
         for j, name in enumerate(names):
             e.w.do(f"store {where.ll} {name}, ptr {where.at(e, j)}, align {elem.bytes}")
     elif where.stride == n:
-        _contiguous_store(e, elem, where, names)
+        _contiguous_store(e, elem, where, names, stream)
     elif where.stride == -1 and n == 1:
         backwards = list(reversed(range(e.lanes)))
         turned = e.w.pick(names[0], where.ll, e.lanes, backwards)
@@ -183,7 +190,9 @@ def _chosen(e: Emitter, op: Op) -> list[str]:
     return [e.w.let(f"extractelement {e.type(value)} {n}, i32 {at}") for n in names]
 
 
-def _contiguous_store(e: Emitter, elem: DType, where: Address, names: list[str]) -> None:
+def _contiguous_store(
+    e: Emitter, elem: DType, where: Address, names: list[str], stream: bool
+) -> None:
     n = len(names)
     block = _lanes_at_once(e, n)
     for start in range(0, e.lanes, block):
@@ -199,7 +208,27 @@ def _contiguous_store(e: Emitter, elem: DType, where: Address, names: list[str])
             mixed = [i % n * block + i // n for i in range(block * n)]
             whole = joined if n == 1 else e.w.pick(joined, where.ll, block * n, mixed)
         owners = [start + i // n for i in range(block * n)]
-        _wide_store(e, elem, where.at(e, start * n), whole, owners)
+        pointer = where.at(e, start * n)
+        if stream and e.mask is None and len(owners) * elem.bytes % LINE == 0:
+            _streaming_store(e, elem, pointer, lanes(where.ll, len(owners)), whole)
+        else:
+            _wide_store(e, elem, pointer, whole, owners)
+
+
+def _streaming_store(e: Emitter, elem: DType, pointer: str, t: str, value: str) -> None:
+    """Past the caches if this launch wants it and the place is aligned."""
+    number = e.w.let(f"ptrtoint ptr {pointer} to i64")
+    wanted = e.w.let("icmp ne i64 %streams, 0")
+    aligned = e.w.let(f"icmp eq i64 {e.w.let(f'and i64 {number}, {STREAM_ALIGN - 1}')}, 0")
+    past, through, end = (e.w.fresh(p) for p in ("past", "through", "stored"))
+    e.w.branch(e.w.let(f"and i1 {wanted}, {aligned}"), past, through)
+    e.w.label(past)
+    e.w.do(f"store {t} {value}, ptr {pointer}, align {STREAM_ALIGN}, !nontemporal !0")
+    e.w.jump(end)
+    e.w.label(through)
+    e.w.do(f"store {t} {value}, ptr {pointer}, align {elem.bytes}")
+    e.w.jump(end)
+    e.w.label(end)
 
 
 def _wide_store(e: Emitter, elem: DType, pointer: str, value: str, owners: list[int]) -> None:

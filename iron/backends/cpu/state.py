@@ -61,7 +61,8 @@ class Emitter:
     `lanes` is how wide a varying value is here: the simdgroup's width, or less inside the
     combining function of a collective. `simdgroup` names the current one's number, an i64.
     `mask` names the active lanes, None when all are. A masked region runs only when some lane is
-    active, so that uniform loads in it are safe.
+    active, so that uniform loads in it are safe. `streamed` are the outputs that may bypass the
+    caches.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Emitter:
         self.simdgroup = "0"
         self.places: dict[Value, Fixed | Slot] = {}
         self.partials: dict[tuple[Op, int], tuple[list[str], list[tuple[str, int]]]] = {}
+        self.streamed: frozenset[Value] = frozenset()
         self.scope = Scope({}, {})
         self._combined = _inside_combiners(kernel.body)
 

@@ -1,44 +1,41 @@
-"""The CPU driver: compiles lowered kernels, keeps their object code in the cache, launches them."""
+"""The CPU driver: kernels as code in memory, launched inline or on the process's thread pool."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from iron.backends.cpu.entry import Compiled, Field, compile_kernel
-from iron.backends.cpu.machine import ENTRY, PIPELINE, Linked, host, link, object_code, version
+from iron.analysis.uniform import uniformity
+from iron.backends.cpu import cost
+from iron.backends.cpu.entry import Field, compile_kernel, layout, symbol_of
+from iron.backends.cpu.launcher import HEADER
+from iron.backends.cpu.machine import Linked, host
 from iron.ir.core import Kernel
+from iron.ir.text import digest
 from iron.runtime.cache import Cache
+from iron.runtime.drivers.cpu_objects import ObjectCache, ObjectStore
+from iron.runtime.drivers.cpu_pool import Pool, pool
 from iron.targets.target import Target
 
 Array = np.ndarray[Any, Any]
 
-
-class ObjectCache(Protocol):
-    """Where object code is kept between processes."""
-
-    def get(self, key: str) -> bytes | None:
-        """The payload stored under `key`, or None."""
-        ...
-
-    def put(self, key: str, payload: bytes, meta: dict[str, Any]) -> Any:
-        """Stores a payload."""
-        ...
+STREAM_FROM = 32 << 20
+"""Bytes of outputs from which they are written past the caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class CpuExecutable:
-    """A kernel in memory, ready to be launched."""
+    """A kernel in memory; `each` is the guessed time of one group in nanoseconds."""
 
     fields: tuple[Field, ...]
-    entry: Callable[[int, int, int], None]
     linked: Linked
+    symbol: str
+    each: float
+    pool: Pool
 
     def launch(
         self,
@@ -61,19 +58,27 @@ class CpuExecutable:
         dims: Mapping[str, int],
         grid: tuple[int, ...],
     ) -> Callable[[], None]:
-        """A launch with its argument block written once."""
+        """A launch with these arguments, whose memory is read afresh at each call.
+
+        The result is a built-in function; `__self__` holds the job's address and the job.
+        """
         groups = math.prod(grid)
         if groups <= 0:
             return _nothing
-        block = np.empty(max(1, len(self.fields)), np.int64)
-        for number, field in enumerate(self.fields):
-            block[number] = _field(field, arrays, scalars, dims, grid)
-        entry, address = self.entry, block.ctypes.data
-
-        def run(keep: Any = (block, self)) -> None:
-            entry(address, 0, groups)
-
-        return run
+        size = cost.chunk(groups, self.each, self.pool.threads)
+        if size < groups:
+            self.pool.start()
+        job = np.zeros(HEADER + len(self.fields), np.int64)
+        job[:HEADER] = (
+            self.linked[self.symbol],
+            groups,
+            max(1, size),
+            groups * self.each > cost.INLINE,
+        )
+        for number, field in enumerate(self.fields, HEADER):
+            job[number] = _field(field, arrays, scalars, dims, grid)
+        address = job.__array_interface__["data"][0]
+        return self.pool.callable(address, (job, *arrays.values(), self.linked, self.pool))
 
 
 def _nothing() -> None:
@@ -87,18 +92,22 @@ def _field(
     dims: Mapping[str, int],
     grid: tuple[int, ...],
 ) -> int:
-    if field.kind == "pointer":
-        return arrays[field.name].ctypes.data
-    if field.kind == "stride":
-        array = arrays[field.name]
-        return array.strides[field.axis] // array.itemsize
-    if field.kind == "extent":
-        return grid[field.axis]
-    if field.kind == "dim":
-        return int(dims[field.name])
-    assert field.dtype is not None
-    raw = field.dtype.np.type(scalars[field.name]).tobytes()
-    return int.from_bytes(raw.ljust(8, b"\0"), "little", signed=True)
+    match field.kind:
+        case "pointer":
+            return arrays[field.name].__array_interface__["data"][0]
+        case "stride":
+            array = arrays[field.name]
+            return array.strides[field.axis] // array.itemsize
+        case "extent":
+            return grid[field.axis]
+        case "dim":
+            return int(dims[field.name])
+        case "streams":
+            return sum(arrays[name].nbytes for name in field.name.split()) >= STREAM_FROM
+        case _:
+            assert field.dtype is not None
+            raw = field.dtype.np.type(scalars[field.name]).tobytes()
+            return int.from_bytes(raw.ljust(8, b"\0"), "little", signed=True)
 
 
 class CpuDriver:
@@ -110,6 +119,7 @@ class CpuDriver:
     def __init__(self, cache: ObjectCache | None = None, target: Target | None = None) -> None:
         self._cache = cache
         self._target = target
+        self._store: ObjectStore | None = None
 
     def target(self) -> Target:
         """This machine's CPU. Raises E0603 when it lacks what the backend needs."""
@@ -120,42 +130,17 @@ class CpuDriver:
     def load(self, kernel: Kernel) -> CpuExecutable:
         """The kernel, lowered for `target()`, as code in memory."""
         target = self.target()
-        compiled = compile_kernel(kernel, target)
-        key = cache_key(compiled, target)
-        linked = self._cached(key, compiled.symbol)
-        if linked is None:
-            code = object_code(compiled.text, target)
-            if self._cache is not None:
-                self._cache.put(key, code, {"kernel": kernel.name, "kind": "cpu-object"})
-            linked = link(code, compiled.symbol)
-        return CpuExecutable(compiled.fields, ENTRY(linked.address), linked)
+        if self._store is None:
+            self._store = ObjectStore(target, self._cache)
+        symbol = symbol_of(kernel)
+        linked = self._store.linked(
+            digest(kernel), kernel.name, lambda: compile_kernel(kernel, target).text, symbol
+        )
+        each = cost.nanoseconds(kernel, uniformity(kernel))
+        return CpuExecutable(layout(kernel), linked, symbol, each, pool(target))
 
     def synchronise(self) -> None:
         """Launches are finished when they return."""
-
-    def _cached(self, key: str, symbol: str) -> Linked | None:
-        code = self._cache.get(key) if self._cache is not None else None
-        if code is None:
-            return None
-        try:
-            return link(code, symbol)
-        except RuntimeError:
-            return None
-
-
-def cache_key(compiled: Compiled, target: Target) -> str:
-    """A digest of everything the object code depends on."""
-    parts = [
-        "cpu",
-        PIPELINE,
-        version(),
-        target.triple,
-        target.cpu,
-        target.attributes,
-        compiled.symbol,
-        compiled.text,
-    ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def open_driver() -> CpuDriver:
