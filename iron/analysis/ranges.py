@@ -156,7 +156,9 @@ class _Facts:
         if op.name in ("and", "or") and op.results[0].type is bool_:
             if holds != (op.name == "and"):
                 return {}
-            return self.assume(op.args[0], holds) | self.assume(op.args[1], holds)
+            first, second = (self.assume(a, holds) for a in op.args)
+            both = {v: interval.meet(r, first[v]) for v, r in second.items() if v in first}
+            return first | second | both
         name = op.name if holds else _OPPOSITE.get(op.name)
         if name not in _OPPOSITE:
             return {}

@@ -175,10 +175,8 @@ def _divided(x: Match, c: int) -> Value | None:
         by = part.factor() if part is not None else None
         if part is None or by is None or by[1] % c:
             continue
-        whole = x.emit("mul", part.new(by[0]), x.const(by[1] // c))
         if x.at(1 - i).within(0, c - 1):
-            return whole
-        return x.emit("add", whole, x.emit("floordiv", x.new(1 - i), x.const(c)))
+            return x.emit("mul", part.new(by[0]), x.const(by[1] // c))
     return None
 
 

@@ -1,0 +1,60 @@
+"""Passes keep every bit of random programs, and a pass that does not is seen."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+import pytest
+
+from iron.analysis import interval
+from iron.check.generate import generate
+from iron.check.generate.agree import Difference, agree, interpret, plain
+from iron.ir.core import Kernel
+from iron.ir.verify import verify
+from iron.passes import THREAD_PASSES
+
+forward, select = (import_module(f"iron.passes.{n}") for n in ("forward", "select"))
+KEEPING = {
+    **{name: (run,) for name, run in THREAD_PASSES if name not in ("fuse", "elementary")},
+    "all": tuple(run for name, run in THREAD_PASSES if name != "fuse"),
+}
+COUNT = 50
+
+
+def differences(passes: tuple[Callable[[Kernel], Kernel], ...], seeds: range) -> list[Difference]:
+    def road(program, given) -> None:
+        kernel = plain(program)
+        for run in passes:
+            kernel = run(kernel)
+            verify(kernel)
+        interpret(kernel, program, given)
+
+    return [d for seed in seeds for d in agree(generate(seed), {"passes": road})]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", KEEPING)
+def test_a_pass_keeps_every_bit(name):
+    assert differences(KEEPING[name], range(COUNT)) == []
+
+
+def planted_mod(a, b):
+    """Forgets the greatest remainder."""
+    found = interval_mod(a, b)
+    return interval.between(found.low, max(found.low, found.high - 1))
+
+
+interval_mod = interval.mod
+
+PLANTED = {
+    "a remainder too small": ("simplify", interval, "mod", planted_mod),
+    "a condition too strong": ("simplify", interval, "meet", lambda a, b: interval.exactly(a.low)),
+    "values held over a write": ("forward", forward, "_drop", lambda held, buffers: None),
+    "effects selected": ("select", select, "_weight", lambda side: 0),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_seen(name, monkeypatch):
+    which, module, attribute, wrong = PLANTED[name]
+    monkeypatch.setattr(module, attribute, wrong)
+    assert any(differences(KEEPING[which], range(s, s + 10)) for s in range(0, 250, 10))
