@@ -19,7 +19,7 @@ EXTRAS ?= dev
 PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test full fuzz-hour golden device docs clean
+.PHONY: help setup demo check test full fuzz-hour golden device docs clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,13 @@ $(VENV)/.ready: pyproject.toml
 	python3 -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
+
+demo: build/.checked  ## check the kernels on this CPU, then a small model answers a prompt
+	$(PYTHON) -m examples.smollm2
+
+build/.checked: $(READY) $(shell find iron -name '*.py')
+	$(PYTHON) -m iron test --backend cpu
+	@mkdir -p build && touch $@
 
 check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
 	$(PYTHON) -m ruff format --check .

@@ -168,14 +168,12 @@ CATALOGUE: dict[str, str] = {
     "E0703": "argument missing, unknown or given twice",
     "E0704": "arguments overlap in memory",
     "E0705": "arguments live on different devices",
-    "E0706": "device used after fork",
     "E0707": "no way to compute a size or constant from the arguments",
     # E08 tools and files
     "E0801": "file cannot be read as what it claims to be",
     "E0802": "file cannot be written",
     "E0803": "configuration is wrong",
     "E0804": "format cannot be encoded",
-    "E0805": "download failed",
     # E09 internal
     "E0901": "internal error",
 }

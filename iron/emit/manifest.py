@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from math import prod
 from typing import Any, Final
 
 from iron import __version__
+from iron.analysis.budget import shared_bytes
 from iron.dtypes import DType
 from iron.emit.expression import Node, dim_node, host_nodes, text
 from iron.ir.core import Kernel, Param
@@ -102,12 +102,6 @@ def summary(doc: str) -> str:
     """The first sentence or line of a docstring."""
     first = doc.strip().split("\n\n")[0]
     return " ".join(first.split())
-
-
-def shared_bytes(kernel: Kernel) -> int:
-    """Bytes of group memory that a launch holds for each group."""
-    held = [op.results[0].type for op in kernel.body.walk() if op.name == "shared"]
-    return sum(prod(t.shape) * t.elem.bytes for t in held if isinstance(t, Tensor))
 
 
 def _parameter(

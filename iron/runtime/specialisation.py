@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from iron.analysis.budget import check_budget
 from iron.compiler import lower
 from iron.front.bind import Binding
 from iron.front.specialise import specialise
@@ -39,6 +40,7 @@ def load(fn: KernelFunction, binding: Binding, driver: Driver) -> Specialised:
     found = by_driver.get(id(driver))
     if found is None:
         lowered = lower(kernel)
+        check_budget(lowered, driver.target())
         found = Specialised(lowered, driver.load(lowered), frozenset())
         by_driver[id(driver)] = found
     return found
