@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from iron.errors import KernelError, error
-from iron.quant.dialect import DIALECTS, Dialect, Parts
+from iron.quant.dialect import DIALECTS, MARKS, Dialect, Parts, lacking
 from iron.quant.source import Source, open_source
 from iron.quant.tensor import QTensor
 
@@ -91,10 +91,11 @@ class Checkpoint:
         if found is not None:
             dialect, parts = found
             return parts.checked(dialect.build)
-        held = self.entry(name)
-        raise held.fault(
-            f"{held.dtype} {list(held.shape)} is no weight: no scales beside it that Iron knows"
-        )
+        stem = name.removesuffix(".weight")
+        codes = next((n for n in (name, *(stem + m for m in MARKS)) if n in self.entries), name)
+        held = self.entry(codes)
+        missing = lacking(codes, held.dtype, self.entries)
+        raise held.fault(f"{held.dtype} {list(held.shape)} is no weight without {missing}")
 
     def others(self) -> list[str]:
         """Tensors that belong to no weight: norms, biases, activation scales."""

@@ -7,13 +7,12 @@ of a tensor, and the rest of the file is still told.
 from __future__ import annotations
 
 from iron.errors import KernelError
-from iron.quant.dialect import DIALECTS
+from iron.quant.dialect import MARKS, lacking
 from iron.quant.plan import Tensor, file_tensors, gguf_tensors, plain_tensor
 from iron.quant.read_gguf import GgufFile
 from iron.quant.read_safetensors import Checkpoint
 
 CODES = ("U32", "I32", "U8", "I8", "F8_E4M3", "F8_E5M2")
-MARKS = (".qweight", ".weight_packed", ".W_q", "_blocks", ".weight")
 
 
 def survey(opened: GgufFile | Checkpoint) -> tuple[list[Tensor], list[str]]:
@@ -47,14 +46,10 @@ def orphans(file: Checkpoint) -> list[str]:
     out: list[str] = []
     used = {name for _, parts in file.stems.values() for name in parts.names()}
     for name, entry in file.entries.items():
-        mark = next((m for m in MARKS if name.endswith(m)), "")
-        if name in used or not mark or entry.dtype not in CODES or len(entry.shape) < 2:
-            continue
-        stem = name.removesuffix(mark)
-        wanted = [d.needs for d in DIALECTS if d.needs[0] == mark and len(d.needs) > 1]
-        missing = min(
-            ([s for s in needs if stem + s not in file.entries] for needs in wanted), key=len
-        )
-        lacks = " and ".join(stem + s for s in missing) or "scales that fit it"
-        out.append(entry.fault(f"a packed weight without {lacks}").diagnostic.message)
+        codes = name.endswith(MARKS) and entry.dtype in CODES and len(entry.shape) > 1
+        if codes and name not in used:
+            fault = entry.fault(
+                f"a packed weight without {lacking(name, entry.dtype, file.entries)}"
+            )
+            out.append(fault.diagnostic.message)
     return out

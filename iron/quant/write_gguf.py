@@ -15,7 +15,7 @@ import numpy as np
 
 from iron.errors import error
 from iron.quant.atomic import replace
-from iron.quant.format import Format, by_name
+from iron.quant.format import FORMATS, Format
 from iron.quant.layout import FileLayout, Piece
 from iron.quant.read_gguf import ARRAYS, PLAIN
 from iron.quant.tensor import QTensor
@@ -84,11 +84,8 @@ def type_id(fmt: Format) -> int:
     """The GGUF type of a format; E0804 when it has none."""
     if fmt.ids.ggml is None:
         near = f"gguf_{fmt.name}"
-        hint = ""
-        try:
-            hint = f"did you mean {by_name(near)}?"
-        except Exception:
-            hint = "GGUF holds the formats called gguf_..., and f32, f16, bf16"
+        hint = "GGUF holds the formats called gguf_..., and f32, f16, bf16"
+        hint = f"did you mean {near}?" if near in FORMATS else hint
         raise error("E0804", f"GGUF has no type for {fmt}", help=hint)
     return fmt.ids.ggml
 

@@ -5,6 +5,7 @@ The quantisation config decides where it can, else the set of suffixes and the d
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from iron.dtypes import of_numpy
@@ -12,7 +13,9 @@ from iron.quant.dialect import integer, packed, scaled
 from iron.quant.dialect.parts import Dialect, Parts
 from iron.quant.tensor import QTensor
 
-__all__ = ["DIALECTS", "Dialect", "Parts"]
+__all__ = ["DIALECTS", "MARKS", "Dialect", "Parts", "lacking"]
+
+MARKS: Final = (".qweight", ".weight_packed", ".W_q", "_blocks", ".weight")
 
 PLAIN = ("F32", "F16", "BF16")
 
@@ -34,3 +37,14 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     *scaled.DIALECTS,
     Dialect("plain floats", ("",), (), is_plain, plain, ""),
 )
+
+
+def lacking(name: str, dtype: str, names: Container[str]) -> str:
+    """What stands beside the codes `name` in the dialect that comes nearest, and is not there."""
+    if dtype == "U32" and name.endswith(".weight"):
+        return name.removesuffix(".weight") + ".scales"
+    mark = next((m for m in MARKS if name.endswith(m)), "")
+    stem = name.removesuffix(mark)
+    wanted = [d.needs for d in DIALECTS if d.needs[0] == mark and len(d.needs) > 1]
+    missing = [[stem + s for s in needs if stem + s not in names] for needs in wanted]
+    return " and ".join(min(missing, key=len, default=[])) or "scales that fit it"

@@ -185,6 +185,9 @@ class Format:
     def __repr__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_by_name, (self.name,))
 

@@ -308,7 +308,17 @@ FAULTS = {
         {},
         "scale tensor .* is missing",
     ),
-    "no scales": ({"p.weight": np.zeros((2, 8), np.uint32)}, {}, "no scales beside it"),
+    "no scales": ({"p.weight": np.zeros((2, 8), np.uint32)}, {}, "is no weight without p.scales"),
+    "GPTQ zeros": (
+        {"p.qweight": np.zeros((8, 32), np.int32), "p.scales": np.ones((2, 32), np.float16)},
+        {"quant_method": "gptq"},
+        r"tensor p.qweight, byte \d+: I32 \[8, 32\] is no weight without p.qzeros",
+    ),
+    "packed": (
+        {"p.weight_packed": np.zeros((8, 8), np.int32)},
+        {},
+        r"tensor p.weight_packed, byte \d+: .* without p.weight_scale",
+    ),
     "shape": (
         {"p.weight": floats(8, 64).astype(E4M3), "p.weight_scale_inv": floats(3, 3)},
         {"quant_method": "fp8", "weight_block_size": [4, 32]},
