@@ -26,7 +26,8 @@ def test_page_is_well_formed(page: Path):
     text = page.read_text()
     unknown = {b.kind for b in blocks(text)} - KINDS
     assert not unknown, f"blocks of unknown kind: {unknown}"
-    for number, line in enumerate(text.splitlines(), 1):
+    generated = "This page is generated" in text
+    for number, line in enumerate([] if generated else text.splitlines(), 1):
         assert len(line) <= 100 or "|" in line or "](" in line, f"line {number} is too long"
 
 
