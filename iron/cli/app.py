@@ -6,7 +6,7 @@ import traceback
 
 import typer
 
-from iron.cli import clean, config, device, init, quantize, test, weights
+from iron.cli import clean, config, device, init, inspect, quantize, test, weights
 from iron.cli.output import console
 from iron.errors import KernelError, Loc, error
 
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("test")(test.run)
+app.command("inspect")(inspect.inspect)
 app.command("device")(device.device)
 app.command("init")(init.init)
 app.command("quantize")(quantize.quantize)

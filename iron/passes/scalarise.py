@@ -55,7 +55,8 @@ class _Apart:
             self.parts[old] = tuple(results[at : at + size])
             at += size
             for part in self.parts[old] if old.name else ():
-                part.name = part.name or old.name
+                if not part.name:
+                    part.name = old.name
 
     def _elementwise(self, op: Op) -> list[Value]:
         columns = zip(*(self.parts[a] for a in op.args), strict=True)
