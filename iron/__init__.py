@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = ["KernelError", "__version__", "dtypes", "kernel"]
 
-_ON_USE = {"device": "iron.runtime", "use": "iron.runtime"}
+_ON_USE = {"device": "iron.runtime.current", "use": "iron.runtime.current"}
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,7 @@ def runner(backend: str) -> Runner:
     def run(kernel: Declared, arguments: dict[str, Any]) -> None:
         from importlib import import_module
 
-        with import_module("iron.runtime").use(backend):
+        with import_module("iron.runtime.current").use(backend):
             kernel(**arguments)
 
     return run

@@ -112,6 +112,8 @@ def _call(function: Callable[..., Any], known: Mapping[str, Any], **more: Any) -
         raise CaseError(f"{function.__code__.co_firstlineno}: nothing gives {missing}")
     try:
         return function(**{name: offered[name] for name in wanted if name in offered})
+    except MemoryError:  # the process's limit, not the function's fault alone
+        raise
     except Exception as fault:
         kind, code = type(fault).__name__, function.__code__
         at = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"

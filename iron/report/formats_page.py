@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 
 from iron.errors import KernelError
 from iron.quant import write_safetensors
@@ -108,7 +109,7 @@ def _core() -> str:
         "Eight forms of small floats, six widths of integers with a power of two for a scale, and",
         "the float-scaled ones once with f32 and once with f16 scales.",
         "",
-        ", ".join(f"`{name}`" for name in CORE),
+        fill(", ".join(f"`{name}`" for name in CORE), 100, break_on_hyphens=False),
         "",
     ]
     return "\n".join(lines)
@@ -146,7 +147,7 @@ def _section(title: str, about: str, formats: list[Format]) -> str:
         rows.setdefault(key, []).append(fmt)
     head = ["format", "members", "code", "weight", "factors", "bits", "encoder", "found in"]
     head.append("runs as")
-    lines = [f"## {title}", "", *([about, ""] if about else [])]
+    lines = [f"## {title}", "", *([fill(about, 100, break_on_hyphens=False), ""] if about else [])]
     lines += [_line(head), _line(["---"] * len(head))]
     lines += [_row(members) for members in rows.values()]
     return "\n".join(lines) + "\n"

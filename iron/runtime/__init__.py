@@ -1,5 +1,1 @@
 """Runs compiled kernels: arrays in, launches, caching, devices."""
-
-from iron.runtime.current import device, use
-
-__all__ = ["device", "use"]

@@ -99,7 +99,7 @@ def test_every_bad_kernel_is_one_red_row(project: Path, capsys: pytest.CaptureFi
         "crashing": ["crash"] * 2,
         "hanging": ["hang"] * 2,
         "eating": ["memory"] * 2,
-        "raising": ["error"] * 2,
+        "raising": ["wrong"] * 2,
         "mine.kernels.broken": ["error"],
     }
     texts = {name: row["faults"][0]["text"] for name, row in rows.items() if row["faults"]}
