@@ -71,20 +71,39 @@ def _extreme(relation: str, nan_of: int) -> Spelling:
     return spell
 
 
+def _extreme_of_constant(name: str, x: Lanes, op: Op, a: str, b: str) -> str | None:
+    """`min`, `max`, `fmin`, `fmax` where one operand is known not to be NaN: one comparison."""
+    known = [_is_number(v) for v in op.args]
+    if x.dtype.kind != "f" or not any(known):
+        return None
+    relation = "lt" if name.endswith("min") else "gt"
+    asked = 1 if name.startswith("f") else 0  # the operand whose NaN chooses a
+    order = "o" if known[asked] else "u"
+    return x.select(x.compare(order + relation, a, b), a, b)
+
+
+def _is_number(value: Value) -> bool:
+    """True for a float constant, or a splat of one, that is not NaN."""
+    if value.op is not None and value.op.name == "splat":
+        value = value.op.args[0]
+    return is_const(value) and bool(const_of(value) == const_of(value))
+
+
 def _not(x: Lanes, a: str) -> str:
     return x.op("xor", a, x.const(True if x.dtype is bool_ else -1))
 
 
-def _shift(x: Lanes, opcode: str, a: str, b: str) -> str:
-    return x.op(opcode, a, x.op("and", b, x.const(x.dtype.bits - 1)))
+def _shift_by(x: Lanes, name: str, a: str, count: str) -> str:
+    if name == "shl":
+        return x.op("shl", a, count)
+    return x.op("ashr" if x.dtype.kind == "i" else "lshr", a, count)
 
 
-def _shl(x: Lanes, a: str, b: str) -> str:
-    return _shift(x, "shl", a, b)
+def _shift(name: str) -> Spelling:
+    def spell(x: Lanes, a: str, b: str) -> str:
+        return _shift_by(x, name, a, x.op("and", b, x.const(x.dtype.bits - 1)))
 
-
-def _shr(x: Lanes, a: str, b: str) -> str:
-    return _shift(x, "ashr" if x.dtype.kind == "i" else "lshr", a, b)
+    return spell
 
 
 def _mulhi(x: Lanes, a: str, b: str) -> str:
@@ -209,8 +228,8 @@ SPELLINGS: dict[str, Spelling] = {
     "or": _plain(dict.fromkeys("iub", "or")),
     "xor": _plain(dict.fromkeys("iub", "xor")),
     "not": _not,
-    "shl": _shl,
-    "shr": _shr,
+    "shl": _shift("shl"),
+    "shr": _shift("shr"),
     "popcount": _intrinsic("ctpop"),
     "clz": _intrinsic("ctlz", "false"),
     "ctz": _intrinsic("cttz", "false"),
@@ -234,10 +253,21 @@ def known_integer(value: Value) -> int | None:
     return int(const_of(value))
 
 
+def quotient_or_rest(name: str, x: Lanes, a: str, divisor: Value, b: str) -> str:
+    """`floordiv` or `mod` of `a` by `b`, which is one component of `divisor`."""
+    c = known_integer(divisor)
+    found = by_constant(name, x, a, c) if c is not None else None
+    return found or SPELLINGS[name](x, a, b)
+
+
 def spell(x: Lanes, op: Op, operands: list[str]) -> str:
     """One component of an elementwise op on operands of `x.dtype`."""
-    if op.name in ("floordiv", "mod") and (c := known_integer(op.args[1])) is not None:
-        found = by_constant(op.name, x, operands[0], c)
+    if op.name in ("floordiv", "mod"):
+        return quotient_or_rest(op.name, x, operands[0], op.args[1], operands[1])
+    if op.name in ("min", "max", "fmin", "fmax"):
+        found = _extreme_of_constant(op.name, x, op, *operands)
         if found is not None:
             return found
+    if op.name in ("shl", "shr") and (c := known_integer(op.args[1])) is not None:
+        return _shift_by(x, op.name, operands[0], x.const(c % x.dtype.bits))
     return SPELLINGS[op.name](x, *operands)

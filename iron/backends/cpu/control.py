@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from iron.backends.cpu import rows
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.state import Emitter, Names, components
 from iron.backends.cpu.types import each_lane, lanes, scalar
@@ -108,15 +109,9 @@ def _masked_if(e: Emitter, op: Op) -> list[Names]:
     for result, cell in zip(op.results, cells, strict=True):
         _put(e, result, cell, ("zeroinitializer",) * len(cell))
     (condition,) = e.names(op.args[0])
-    then, other = op.regions
     end = e.w.fresh("end")
-    if e.mask is None and _is_small(op) and len(other.ops) == 1:
-        full, partial = e.w.fresh("full"), e.w.fresh("partial")
-        e.w.branch(_all_hold(e, op.args[0]), full, partial)
-        e.w.label(full)
-        _side(e, op, then, cells, None)
-        e.w.jump(end)
-        e.w.label(partial)
+    if e.mask is None and _is_small(op) and len(op.regions[1].ops) == 1:
+        _full_side(e, op, cells, end)
     for number, side in enumerate(op.regions):
         if number and len(side.ops) == 1 and not op.results:
             continue
@@ -131,6 +126,25 @@ def _masked_if(e: Emitter, op: Op) -> list[Names]:
     e.w.jump(end)
     e.w.label(end)
     return [_take(e, r, c) for r, c in zip(op.results, cells, strict=True)]
+
+
+def _full_side(e: Emitter, op: Op, cells: list[Cells], end: str) -> None:
+    """The first side without a mask, for the case that all lanes take it and, where it splits flat
+    indices into rows, that all lanes are in one row."""
+    then = op.regions[0]
+    splits = rows.splits(e, then)
+    full, partial = e.w.fresh("full"), e.w.fresh("partial")
+    whole = _all_hold(e, op.args[0])
+    with e.nested():
+        for split in splits:
+            whole = e.w.let(f"and i1 {whole}, {rows.stays_in_row(e, split)}")
+        e.w.branch(whole, full, partial)
+        e.w.label(full)
+        strides = {v: stride for split in splits for v, stride in split.strides.items()}
+        with e.strides.assuming(strides):
+            _side(e, op, then, cells, None)
+    e.w.jump(end)
+    e.w.label(partial)
 
 
 def _is_small(op: Op) -> bool:

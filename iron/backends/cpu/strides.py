@@ -6,11 +6,13 @@ an unsigned one is anchored so that lanes before a wrap count down from zero (`m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 
 from iron.analysis.uniform import Uniformity
 from iron.dtypes import DType
 from iron.ir.core import Op, Value, const_of, is_const
+from iron.ir.table import Trait
 
 SMALL = 1 << 12
 """Strides beyond this are treated as unknown: they could wrap back into a tensor."""
@@ -23,15 +25,28 @@ class Strides:
         self.uniform = uniform
         self._known: dict[Value, int | None] = {}
         self._loops: dict[Value, Op] = {}
+        self._assumed: dict[Value, int] = {}
 
     def counts(self, counter: Value, loop: Op) -> None:
         """Says that `counter` is the counter of `loop`."""
         self._loops[counter] = loop
 
+    @contextmanager
+    def assuming(self, known: Mapping[Value, int]) -> Generator[None]:
+        """The strides `known` hold inside, besides what follows from them."""
+        kept = self._known, self._assumed
+        self._known, self._assumed = {}, {**self._assumed, **known}
+        try:
+            yield
+        finally:
+            self._known, self._assumed = kept
+
     def of(self, value: Value) -> int | None:
         """The lane stride of an integer value."""
         if not self.uniform.varies(value):
             return 0
+        if value in self._assumed:
+            return self._assumed[value]
         if value not in self._known:
             self._known[value] = None  # a loop through a carried value ends here
             found = self._find(value)
@@ -47,8 +62,11 @@ class Strides:
             return None
         if dtype.bits < 32:
             return None
-        rule = _RULES.get(value.op.name)
-        return rule(self, value.op) if rule else None
+        op = value.op
+        if op.row.has(Trait.ELEMENTWISE) and all(self.of(a) == 0 for a in op.args):
+            return 0
+        rule = _RULES.get(op.name)
+        return rule(self, op) if rule else None
 
 
 def _thread(s: Strides, op: Op) -> int | None:
