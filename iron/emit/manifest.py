@@ -31,7 +31,8 @@ HASH_DIGITS: Final = 8
 class Specialised:
     """A kernel function at one binding: what `front` made of it, and what was bound.
 
-    `fixed` holds the dims that this code is specialised for.
+    `formats` names the formats of packed weights, `fixed` holds the dims that this code is
+    specialised for.
     """
 
     declared: KernelFunction
@@ -39,6 +40,7 @@ class Specialised:
     dtypes: Mapping[str, DType] = field(default_factory=dict[str, DType])
     consts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fixed: Mapping[str, int] = field(default_factory=dict[str, int])
+    formats: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def manifest(entries: Iterable[Specialised]) -> dict[str, Any]:
@@ -70,6 +72,7 @@ def entry(of: Specialised) -> dict[str, Any]:
         "ir": identity,
         "summary": summary(of.declared.fn.__doc__ or ""),
         "dtypes": {name: dtype.name for name, dtype in of.dtypes.items()},
+        "formats": dict(of.formats),
         "consts": {name: _constant(value) for name, value in of.consts.items()},
         "fixed": dict(of.fixed),
         "parameters": [
@@ -90,8 +93,9 @@ def entry(of: Specialised) -> dict[str, Any]:
 
 
 def symbol_alias(of: Specialised) -> str:
-    """`iron_<op>_<dtype>[_<variant>]`: dtype variables, then the consts of variants and choose."""
+    """`iron_<op>_<dtype>[_<variant>]`: dtypes, formats, then the Consts of variants and choose."""
     parts = ["iron", of.declared.name, *(d.name for d in of.dtypes.values())]
+    parts += [_word(name) for name in of.formats.values()]
     for name in (*of.declared.variants, *of.declared.choose):
         if name in of.consts:
             parts.append(f"{name.lower()}{_word(of.consts[name])}")
