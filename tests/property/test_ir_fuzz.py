@@ -19,7 +19,7 @@ from iron.ir.rebuild import Sweep, replace_blocks
 from iron.ir.table import TABLE
 from iron.ir.text import print_kernel
 from iron.ir.types import element
-from iron.runtime.drivers import cpu as cpu_driver
+from iron.runtime.drivers import cpu_objects
 
 BLOCK = 40
 
@@ -143,12 +143,12 @@ def test_a_planted_wrong_fold_is_caught(wrong: Wrong, monkeypatch):
     ids=["swapped difference", "sign extension", "no square root"],
 )
 def test_a_planted_wrong_instruction_is_caught(pattern, replacement, monkeypatch):
-    made = cpu_driver.object_code
+    made = cpu_objects.object_code
 
     def planted(text, target):
         return made(re.sub(pattern, replacement, text, flags=re.M), target)
 
-    monkeypatch.setattr(cpu_driver, "object_code", planted)
+    monkeypatch.setattr(cpu_objects, "object_code", planted)
     road = {"cpu": ROADS["cpu"]}
     assert any(d.kind == "values" for seed in range(120) for d in agree(generate(seed), road))
 
