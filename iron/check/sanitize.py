@@ -29,19 +29,26 @@ def sanitize(
     out: list[Verdict] = []
     for case in largest(kernel):
         verdict = run_case(enlarged(case, factor), backend, seed)
-        refused = verdict.status == "inapplicable" or verdict.message.startswith("case: ")
-        refused = refused or "E0702" in verdict.message
-        out.append(run_case(case, backend, seed) if refused else verdict)
+        out.append(run_case(case, backend, seed) if not_enlarged(verdict) else verdict)
     return out
+
+
+def not_enlarged(verdict: Verdict) -> bool:
+    """Whether the inputs of an enlarged case were refused, so that it says nothing."""
+    refused = verdict.status == "inapplicable" or verdict.message.startswith("case: ")
+    return refused or "E0702" in verdict.message
 
 
 def largest(kernel: Declared) -> Iterator[ConcreteCase]:
     """The concrete cases in which every size of the kernel's dims is the largest of its axis."""
-    names = size_names(kernel)
-    for case in expand(kernel):
-        top = {n: max(case.case.axes[n]) for n in names if n in case.case.axes}
-        if all(case.axes[n] == size for n, size in top.items()):
-            yield case
+    yield from filter(is_largest, expand(kernel))
+
+
+def is_largest(case: ConcreteCase) -> bool:
+    """Whether every size of the kernel's dims is the largest of its axis in the case."""
+    names = size_names(case.kernel)
+    top = {n: max(case.case.axes[n]) for n in names if n in case.case.axes}
+    return all(case.axes[n] == size for n, size in top.items())
 
 
 def enlarged(case: ConcreteCase, factor: int) -> ConcreteCase:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,8 @@ from iron.cli.configuration import Configuration, load
 from iron.cli.output import JsonFlag, console, print_json
 from iron.errors import error
 from iron.runtime.driver import BACKENDS
-from iron.worker.campaign import Campaign, Finished, Row
+from iron.worker.campaign import Campaign, Finished, MakeTrial, Row
+from iron.worker.hunt import Hunt, listed
 from iron.worker.supervise import Limits, Lost
 
 FAULTS_SHOWN = 3
@@ -50,6 +52,16 @@ def run(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="A line for every dtype and variant.")
     ] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="The interpreter's checks, at larger shapes.")
+    ] = False,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="The cases must reject known-bad forms of each kernel.")
+    ] = False,
+    survivors: Annotated[
+        Path | None,
+        typer.Option("--survivors", metavar="FILE", help="Mutants that may live: `kernel: name`."),
+    ] = None,
     json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Runs each kernel's cases against its oracle: every dtype, variant and shape.
@@ -58,7 +70,10 @@ def run(
 
     Example: `iron test -f softmax -b cpu --dtypes f32`
     """
-    names = tuple(backend) if backend else None
+    names = _backends(tuple(backend or ()), sanitize, mutate)
+    trial = _hunting(survivors) if mutate else None
+    if survivors is not None and not mutate:
+        raise error("E0803", "--survivors goes with --mutate")
     resolved = load(
         {
             "backends": None if names == ("all",) else names,
@@ -69,6 +84,7 @@ def run(
         }
     )
     campaign = _campaign(resolved, tuple(filter or ()), dtypes, fail_fast)
+    campaign = replace(campaign, larger=sanitize, trial=trial)
     started = time.monotonic()
     rows = _collect(campaign, "nothing" if json else "rows" if verbose else "kernels")
     if json:
@@ -79,6 +95,27 @@ def run(
         raise typer.Exit(2)
     if any(row.faults for row in rows):
         raise typer.Exit(1)
+
+
+def _backends(given: tuple[str, ...], sanitize: bool, mutate: bool) -> tuple[str, ...] | None:
+    """The backends asked for; None when it is left to the configuration."""
+    if sanitize and mutate:
+        raise error("E0803", "--sanitize and --mutate are two runs")
+    if not sanitize and not mutate:
+        return given or None
+    if given not in ((), ("interp",)):
+        flag = "--sanitize" if sanitize else "--mutate"
+        raise error("E0803", f"{flag} runs on the interpreter", help="leave --backend out")
+    return ("interp",)
+
+
+def _hunting(file: Path | None) -> MakeTrial:
+    """Makes the hunt for a kernel's mutants; those that `file` lists may live."""
+    try:
+        known = listed(file.read_text("utf-8")) if file is not None else {}
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise error("E0803", f"--survivors: {file} cannot be read: {wrong}") from None
+    return lambda *of: Hunt(*of, survivors=known)
 
 
 def worker_command(resolved: Configuration, backend: str) -> tuple[str, ...]:
@@ -155,7 +192,7 @@ def _print_row(out: Console, row: Row) -> None:
 
 def _print_line(out: Console, backend: str, name: str, rows: list[Row], bad: str) -> None:
     cases, seconds = sum(r.cases for r in rows), sum(r.seconds for r in rows)
-    line = f"{backend:7} {name:32} {cases:6} cases {seconds:7.2f} s  "
+    line = f"{backend:7} {name:32} {cases:6} {rows[0].unit} {seconds:7.2f} s  "
     out.print(line, end="", markup=False)
     out.print(bad or "ok", style="bold red" if bad else "green")
 
@@ -176,7 +213,7 @@ def _report(rows: list[Row], seconds: float) -> None:
         return
     red = sum(bool(row.faults) for row in rows)
     cases = sum(row.cases for row in rows)
-    text = f"{len({row.kernel for row in rows})} kernels, {len(rows)} rows, {cases} cases"
+    text = f"{len({row.kernel for row in rows})} kernels, {len(rows)} rows, {cases} {rows[0].unit}"
     failed = f", {red} rows FAILED" if red else ""
     out.print(f"{text}{failed} in {seconds:.1f} s", style="bold red" if red else "green")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from iron.worker.protocol import Message
 from iron.worker.supervise import Limits, Lost, Worker
@@ -22,7 +22,8 @@ LOSSES_ALLOWED = 2  # a kernel that loses its worker more often than this is not
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A case that is not right: `kind` is `wrong`, `error`, `crash`, `hang` or `memory`."""
+    """A case that is not right: `kind` is `wrong`, `error`, `crash`, `hang`,
+    `memory` or `mutant`."""
 
     case: str
     kind: str
@@ -31,7 +32,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kernel, in one dtype and variant, on one backend; right when it has no faults."""
+    """One kernel, in one dtype and variant, on one backend; right when it has no faults.
+
+    `cases` counts what `unit` names.
+    """
 
     backend: str
     kernel: str
@@ -39,6 +43,7 @@ class Row:
     cases: int
     seconds: float
     faults: tuple[Fault, ...] = ()
+    unit: str = "cases"
 
     @property
     def name(self) -> str:
@@ -54,9 +59,28 @@ class Finished:
     kernel: str
 
 
+class Trial(Protocol):
+    """What is done with one kernel on one backend."""
+
+    def rows(self, answer: Message) -> Iterator[Row]:
+        """The rows of one dtype and variant, or of what the kernel's suite lacks."""
+        ...
+
+    def unserved(self) -> Iterator[Row]:
+        """The rows that only all dtypes and variants together tell."""
+        ...
+
+
+MakeTrial = Callable[["Campaign", Worker, str, str, str], Trial]
+
+
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What to run and how; `command(backend)` starts a worker for it."""
+    """What to run and how; `command(backend)` starts a worker for it.
+
+    `larger` runs enlarged cases instead; `trial` is made for a kernel in place of running its
+    cases, from the campaign, worker, backend, module and kernel.
+    """
 
     packages: tuple[str, ...]
     backends: tuple[str, ...]
@@ -67,6 +91,8 @@ class Campaign:
     jobs: int = 1
     fail_fast: bool = False
     limits: Limits = field(default_factory=Limits)
+    larger: bool = False
+    trial: MakeTrial | None = None
 
     def run(self) -> Iterator[Row | Finished]:
         """The rows, in the order in which they are done; raises `Lost` when the packages
@@ -142,12 +168,13 @@ class Campaign:
     def _module(
         self, worker: Worker, backend: str, module: str, stop: threading.Event
     ) -> Iterator[Row | Finished]:
-        listed, fault = _ask(worker, {"do": "list", "module": module, "dtypes": self.dtypes})
+        request = {"do": "list", "module": module, "dtypes": self.dtypes, "larger": self.larger}
+        listed, fault = ask(worker, request)
         if fault is not None:
             yield Row(backend, module, "", 0, 0.0, (Fault("import", *fault),))
             yield Finished(backend, module)
         for kernel, answers in groupby(listed, key=lambda answer: answer["kernel"]):
-            trial = _Trial(self, worker, backend, module, kernel)
+            trial = (self.trial or _Trial)(self, worker, backend, module, kernel)
             for answer in answers:
                 if stop.is_set():
                     return
@@ -195,8 +222,14 @@ class _Trial:
                 faults.append(Fault(case, "error", f"{left} cases not run after repeated losses"))
                 self.whole = False
                 break
-            request = {"do": "run", "module": self.module, "kernel": self.kernel, "index": index}
-            answers, fault = _ask(self.worker, {**request, "seed": self.campaign.seed})
+            request: Message = {
+                "do": "run",
+                "module": self.module,
+                "kernel": self.kernel,
+                "index": index,
+            }
+            request |= {"seed": self.campaign.seed, "larger": self.campaign.larger}
+            answers, fault = ask(self.worker, request)
             ran += 1
             status = answers[0]["status"] if answers else "lost"
             if fault is not None:
@@ -217,7 +250,7 @@ def named(kernel: str, label: str) -> str:
     return f"{kernel}[{label}]" if label else kernel
 
 
-def _ask(worker: Worker, request: dict[str, Any]) -> tuple[list[Message], tuple[str, str] | None]:
+def ask(worker: Worker, request: dict[str, Any]) -> tuple[list[Message], tuple[str, str] | None]:
     """The answers, and the kind and text of what went wrong."""
     try:
         answers = worker.ask(request)

@@ -10,16 +10,22 @@ from functools import cache
 from iron.check import rules
 from iron.check.cases import Verdict, run_case
 from iron.check.expand import ConcreteCase, expand
+from iron.check.sanitize import FACTOR, enlarged, is_largest, not_enlarged
 from iron.lang.declare import KernelFunction, PlanFunction
 from iron.worker import discover
+from iron.worker.mutants import Mutants
 from iron.worker.protocol import Message, ProtocolError
 
 Judge = Callable[[ConcreteCase, int], Verdict]
 
 
 def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
-    """Answers requests; `judge` runs a case with a seed, on the worker's backend."""
+    """Answers requests; `judge` runs a case with a seed, on the worker's backend.
+
+    `larger` in a request to list or run means the largest cases, enlarged.
+    """
     cases = cache(_cases)
+    mutants = Mutants()
 
     def answer(request: Message) -> Iterator[Message]:
         do = request.get("do")
@@ -29,10 +35,14 @@ def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
         elif do == "list":
             for name, declared in discover.kernels(request["module"]).items():
                 found = cases(request["module"], name)
-                yield from _listing(name, declared, found, set(request["dtypes"]))
+                kept = [not request.get("larger") or is_largest(case) for case in found]
+                yield from _listing(name, declared, found, set(request["dtypes"]), kept)
         elif do == "run":
             case = cases(request["module"], request["kernel"])[request["index"]]
-            yield _judged(judge, case, request["seed"])
+            yield _judged(_larger(judge) if request.get("larger") else judge, case, request["seed"])
+        elif do == "mutants":
+            found = cases(request["module"], request["kernel"])
+            yield from mutants.answer(request, found, request["seed"])
         else:
             raise ProtocolError(f"unknown request {do!r}")
 
@@ -44,6 +54,16 @@ def on_backend(backend: str) -> Judge:
     return lambda case, seed: run_case(case, backend, seed)
 
 
+def _larger(judge: Judge) -> Judge:
+    """Judges the enlarged case, or the case itself where its inputs cannot be enlarged."""
+
+    def both(case: ConcreteCase, seed: int) -> Verdict:
+        verdict = judge(enlarged(case, FACTOR), seed)
+        return judge(case, seed) if not_enlarged(verdict) else verdict
+
+    return both
+
+
 def _cases(module: str, kernel: str) -> list[ConcreteCase]:
     return expand(discover.kernels(module)[kernel])
 
@@ -53,6 +73,7 @@ def _listing(
     declared: KernelFunction | PlanFunction,
     found: list[ConcreteCase],
     dtypes: set[str],
+    kept: list[bool],
 ) -> Iterator[Message]:
     """One message for each dtype and variant, with the cases that have it."""
     missing = rules.faults(declared)
@@ -63,7 +84,7 @@ def _listing(
     groups: dict[str, list[tuple[int, str, str]]] = {}
     for index, case in enumerate(found):
         named = {str(t) for t in case.dtypes.values()}
-        if dtypes and named and not named & dtypes:
+        if not kept[index] or (dtypes and named and not named & dtypes):
             continue
         tags, sizes = split_label(case.label)
         base = replace(case, choice={}).label
