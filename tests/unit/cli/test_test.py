@@ -45,7 +45,7 @@ KERNELS = {
     "eating": (GOOD, "hoard = [bytearray(64 << 20) for _ in range(1000)]"),
     "raising": (GOOD, "raise ValueError('no inputs')"),
 }
-FLAGS = ["--timeout", "4", "--memory", "1GiB"]
+FLAGS = ["--timeout", "10", "--memory", "1GiB"]
 
 
 @pytest.fixture
