@@ -7,11 +7,12 @@ changes -0. Values are computed by the rows' `ref`, never by other code.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from iron.dtypes import bool_
+from iron.dtypes import DType, bool_
 from iron.ir import scalar
 from iron.ir.core import Value, const_of, is_const
 from iron.ir.table import OpDef, Trait
@@ -71,15 +72,20 @@ def _computed(
 
 
 def _identity(row: OpDef, args: Sequence[Value]) -> Value | None:
-    kind = element(args[0].type).kind
-    if kind not in row.unit:
+    dtype = element(args[0].type)
+    if dtype.kind not in row.unit:
         return None
-    unit = scalar.cast(row.unit[kind], element(args[0].type))
+    unit = _unit(row, dtype)
     if _is(args[1], unit):
         return args[0]
     if row.has(Trait.COMMUTATIVE) and _is(args[0], unit):
         return args[1]
     return None
+
+
+@cache
+def _unit(row: OpDef, dtype: DType) -> bytes:
+    return scalar.cast(row.unit[dtype.kind], dtype).tobytes()
 
 
 _ZEROS = {"mul": 0, "and": 0, "or": -1}
@@ -90,8 +96,13 @@ def _absorbed(row: OpDef, args: Sequence[Value]) -> Value | None:
     dtype = element(args[0].type)
     if dtype.is_float:
         return None
-    zero = scalar.cast(_ZEROS[row.name], dtype)
+    zero = _zero(row, dtype)
     return next((a for a in args if _is(a, zero)), None)
+
+
+@cache
+def _zero(row: OpDef, dtype: DType) -> bytes:
+    return scalar.cast(_ZEROS[row.name], dtype).tobytes()
 
 
 def _of_itself(b: Builder, row: OpDef, x: Value) -> Value | None:
@@ -110,9 +121,9 @@ def _of_itself(b: Builder, row: OpDef, x: Value) -> Value | None:
 _REFLEXIVE = {"eq": True, "le": True, "ge": True, "ne": False, "lt": False, "gt": False}
 
 
-def _is(value: Value, wanted: Any) -> bool:
+def _is(value: Value, wanted: bytes) -> bool:
     have = _splat_const(value)
-    return have is not None and have.tobytes() == wanted.tobytes()
+    return have is not None and have.tobytes() == wanted
 
 
 def _where(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:

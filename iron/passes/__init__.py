@@ -4,14 +4,13 @@
 may expose or hide a product, once and for every backend. The others keep each bit, in an order
 where each finds what the ones before it left:
 
-elementary  bodies in place of functions, exact from end to end, so `fuse` passes them by
 fuse        a * b + c in one rounding
-simplify    indices and conditions by ranges; loops of one turn
 unroll      short loops, whose counters become constants
-simplify    indices that those constants decide
+simplify    indices and conditions by ranges; loops of one turn
 forward     loads whose value is at hand
 hoist       what a loop repeats in vain
 select      short branches, after the ones that ranges decide are gone
+elementary  bodies in place of functions: late, so that the others see one op for each
 dead        what all of them left without a use
 """
 
@@ -32,14 +31,13 @@ from iron.passes.unroll import unroll
 Pass = Callable[[Kernel], Kernel]
 
 THREAD_PASSES: tuple[tuple[str, Pass], ...] = (
-    ("elementary", elementary),
     ("fuse", fuse),
-    ("simplify", simplify),
     ("unroll", unroll),
     ("simplify", simplify),
     ("forward", forward),
     ("hoist", hoist),
     ("select", select),
+    ("elementary", elementary),
     ("dead", dead),
 )
 """What a thread-level kernel goes through before any backend, in order."""

@@ -23,6 +23,8 @@ def forward(kernel: Kernel) -> Kernel:
     """
     known = _Memory()
     known.block(kernel.body, {})
+    if not known.replaced:
+        return kernel
     sweep = Sweep({})
 
     def load(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:

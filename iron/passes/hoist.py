@@ -21,6 +21,8 @@ def hoist(kernel: Kernel) -> Kernel:
 
     Nothing moves out of a branch: it may never run.
     """
+    if not any(op.name == "for" for op in kernel.body.walk()):
+        return kernel
     return replace_blocks(kernel, body=_Hoist(ranges(kernel)).sweep.block(kernel.body))
 
 

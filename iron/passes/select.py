@@ -13,6 +13,8 @@ SIZE = 8
 
 def select(kernel: Kernel, size: int = SIZE) -> Kernel:
     """`kernel` where a branch of at most `size` pure ops on both sides together is `where`."""
+    if not any(op.name == "if" for op in kernel.body.walk()):
+        return kernel
     return replace_blocks(kernel, body=_Select(size).sweep.block(kernel.body))
 
 
@@ -36,9 +38,13 @@ class _Select:
 
 
 def _weight(side: Block) -> int:
-    """The ops of a side; more than any limit when one has an effect, reads or has regions."""
+    """The ops of a side; beyond any limit when one is long, has an effect, reads or has regions."""
     ops = [o for o in side.ops if o.name not in ("const", "yield")]
-    return len(ops) if all(o.row.has(Trait.PURE) for o in ops) else 1 << 30
+    return len(ops) if all(map(_short, ops)) else 1 << 30
+
+
+def _short(op: Op) -> bool:
+    return op.row.has(Trait.PURE) and not op.row.has(Trait.EXPANDED)
 
 
 def _where(b: Builder, condition: Value, x: Value, y: Value) -> Value:

@@ -16,7 +16,7 @@ from iron.ir.rebuild import Rule, Sweep, replace_blocks
 from iron.ir.table import TABLE, Trait
 from iron.ir.types import element
 
-ROUNDS = 4
+ROUNDS = 3
 
 
 def simplify(kernel: Kernel) -> Kernel:

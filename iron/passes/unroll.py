@@ -14,9 +14,10 @@ SIZE = 64
 
 def unroll(kernel: Kernel, turns: int = TURNS, size: int = SIZE) -> Kernel:
     """`kernel` without loops of at most `turns` turns that grow to at most `size` ops."""
-    return replace_blocks(
-        kernel, body=_Unroll(ranges(kernel), turns, size).sweep.block(kernel.body)
-    )
+    round_ = _Unroll(ranges(kernel), turns, size)
+    if not any(op.name == "for" and round_.short(op) for op in kernel.body.walk()):
+        return kernel
+    return replace_blocks(kernel, body=round_.sweep.block(kernel.body))
 
 
 class _Unroll:
@@ -28,14 +29,20 @@ class _Unroll:
         self.size = size
         self.sweep = Sweep({"for": self.loop})
 
-    def loop(self, b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        """The turns one after another, with the counter a constant in each."""
+    def short(self, op: Op) -> int | None:
+        """The turns of a loop within the limits, which nothing ends early."""
         turns = self.facts.turns(op)
-        (body,) = op.regions
         if stop_flag(op) is not None or turns is None or turns > self.turns:
             return None
-        if turns * sum(o.name not in ("const", "yield") for o in body.walk()) > self.size:
+        size = sum(o.name not in ("const", "yield") for o in op.regions[0].walk())
+        return turns if turns * size <= self.size else None
+
+    def loop(self, b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        """The turns one after another, with the counter a constant in each."""
+        turns = self.short(op)
+        if turns is None:
             return None
+        (body,) = op.regions
         first, step = (self.facts.at(op, i) for i in (0, 2))
         counter = body.params[0].type
         assert first is not None
