@@ -23,9 +23,11 @@ PATIENCE = 3  # turns of a loop before a bound that still moves is given up
 class Ranges:
     """The facts about a kernel's body.
 
-    `exact` holds the integer ops whose result never wraps.
+    `exact` holds the integer ops whose result never wraps, `groups` the group numbers on each
+    launch axis.
     """
 
+    groups: tuple[Range, ...]
     values: dict[Value, Range]
     operands: dict[Op, tuple[Range | None, ...]]
     exact: frozenset[Op]
@@ -62,7 +64,8 @@ def ranges(kernel: Kernel) -> Ranges:
     for condition in kernel.host.yielded[kernel.rank :]:
         host.known.update(host.assume(condition, True))
     host.block(kernel.host)
-    groups = [host.get(v) for v in kernel.host.yielded[: kernel.rank]]
+    extents = (host.get(v) for v in kernel.host.yielded[: kernel.rank])
+    groups = [interval.between(0, max(0, e.high - 1)) for e in extents if e is not None]
     body = _Facts(kernel, groups)
     given = {
         p.name: host.get(v) for p, v in zip(kernel.host_params, kernel.host.params, strict=True)
@@ -71,7 +74,7 @@ def ranges(kernel: Kernel) -> Ranges:
         if not isinstance(value.type, Tensor):
             body.set(value, given[param.name])
     body.block(kernel.body)
-    return Ranges(body.known, body.operands, frozenset(body.exact))
+    return Ranges(body.groups, body.known, body.operands, frozenset(body.exact))
 
 
 def _whole(value: Value) -> Range | None:
@@ -84,7 +87,7 @@ def _whole(value: Value) -> Range | None:
 class _Facts:
     """One sweep over a block; loops repeat until what they carry stays put."""
 
-    def __init__(self, kernel: Kernel, groups: Iterable[Range | None]) -> None:
+    def __init__(self, kernel: Kernel, groups: Iterable[Range]) -> None:
         self.threads = kernel.threads
         self.groups = tuple(groups)
         self.known: dict[Value, Range] = {}
@@ -269,8 +272,7 @@ def _thread(f: _Facts, op: Op) -> Range:
 
 def _group(f: _Facts, op: Op) -> Range | None:
     axis = op.attr("axis")
-    extent = f.groups[axis] if axis < len(f.groups) else None
-    return None if extent is None else interval.between(0, max(0, extent.high - 1))
+    return f.groups[axis] if axis < len(f.groups) else None
 
 
 def _same(f: _Facts, op: Op) -> Range | None:
