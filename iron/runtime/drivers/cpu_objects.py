@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import iron
-from iron.backends.cpu.machine import PIPELINE, Linked, link, object_code, version
+from iron.backends.cpu.machine import PASSES, Linked, link, object_code, version
 from iron.targets.target import Target
 
 MAKERS = ("backends/cpu", "analysis", "ir", "targets", "dtypes.py")
@@ -64,7 +64,7 @@ class ObjectStore:
 def object_key(source: str, target: Target) -> str:
     """A digest of everything object code depends on."""
     machine = [target.triple, target.cpu, target.attributes, sorted(target.features)]
-    parts = ["cpu", PIPELINE, version(), maker(), machine, source]
+    parts = ["cpu", list(PASSES), version(), maker(), machine, source]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from iron.backends.cpu.entry import compile_kernel
 from iron.backends.cpu.machine import assembly
+from iron.check.generate import generate
 from iron.dtypes import DTYPES, DType, bf16, f16, f32, i8, i32, i64, u8, u32, u64
 from iron.ir.core import Kernel
 from iron.ir.table import OpDef, Trait, elementwise
+from iron.passes.elementary import elementary
 from iron.targets.cpu import AARCH64, X86_64_V3, X86_64_V4
 from iron.targets.target import Target
 from tests.unit.backends.cpu.test_rows import cast_kernel, dtypes_of, row_kernel
@@ -47,6 +49,15 @@ def test_casts_call_nothing(source: DType, target: Target):
     for to in DTYPES.values():
         for width in (1, 32):
             assert calls(code(cast_kernel(source, to, width), target)) == [], (to, width)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("target", LEVELS, ids=lambda t: t.name)
+def test_random_programs_call_nothing(target: Target):
+    """Loops, collectives, shared memory and atomics, which no single row has."""
+    for seed in range(12):
+        program = generate(seed, simd=32)
+        assert calls(code(elementary(program.kernel), target)) == [], seed
 
 
 def test_a_library_call_is_seen():
