@@ -1,0 +1,86 @@
+"""Every op on every backend has a spelling, a pass that replaces it, or a refusal with a reason.
+
+A new backend is one entry of `BACKENDS`; a new row fails here until each has an answer.
+"""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from iron.backends.clike.expression import SPELLINGS
+from iron.backends.clike.render import _RULES as CLIKE
+from iron.backends.cpu.entry import RULES as CPU
+from iron.elementary import BODIES
+from iron.ir import ops as _rows  # noqa: F401
+from iron.ir.interp import _HANDLERS as INTERP
+from iron.ir.table import TABLE, OpDef, Trait, defop
+from iron.passes.scalarise import _RULES as SCALARISED
+
+ELEMENTARY = dict.fromkeys(BODIES, "elementary")
+STRUCTURE = {"yield"}  # spelled by the op whose region it ends
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What a backend spells, which pass replaces the rest before it, and what it refuses."""
+
+    spelled: set[str]
+    replaced: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+BACKENDS: dict[str, Backend] = {
+    "interp": Backend(
+        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY
+    ),
+    "cpu": Backend(set(CPU), ELEMENTARY),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), {**ELEMENTARY, "splat": "scalarise"}),
+}
+REPLACING = {"elementary": set(BODIES), "scalarise": set(SCALARISED)}
+
+
+def faults(rows: dict[str, OpDef], backend: Backend) -> list[str]:
+    """Rows without an answer, and answers that are not true."""
+    spelled = backend.spelled | STRUCTURE
+    answered = spelled | set(backend.replaced) | set(backend.refused)
+    out = [f"{name} has no answer" for name in rows if name not in answered]
+    out += [f"{name} is no op" for name in sorted(answered) if name not in rows]
+    out += [f"{n} is refused and spelled" for n in backend.refused if n in spelled]
+    out += [f"{n} is refused without a reason" for n, why in backend.refused.items() if not why]
+    out += [
+        f"{n} is not replaced by {by}"
+        for n, by in backend.replaced.items()
+        if n not in REPLACING.get(by, ())
+    ]
+    return out
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_every_op_has_an_answer(name):
+    assert faults(TABLE, BACKENDS[name]) == []
+
+
+def test_expanded_rows_and_bodies_are_the_same():
+    assert {r.name for r in TABLE.values() if r.has(Trait.EXPANDED)} == set(BODIES)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_new_row_is_missed(name):
+    row = defop("planted", "x", sig="T->T", kinds="f", doc="Planted.")
+    try:
+        assert faults(TABLE, BACKENDS[name]) == ["planted has no answer"]
+    finally:
+        del TABLE[row.name]
+
+
+@pytest.mark.parametrize(
+    ("backend", "fault"),
+    [
+        (Backend({"add"}, refused={"add": "no adder"}), "add is refused and spelled"),
+        (Backend(set(), refused={"add": ""}), "add is refused without a reason"),
+        (Backend(set(), {"add": "elementary"}), "add is not replaced by elementary"),
+        (Backend({"plus"}), "plus is no op"),
+    ],
+)
+def test_an_answer_that_is_not_true_is_seen(backend, fault):
+    assert fault in faults(TABLE, backend)
