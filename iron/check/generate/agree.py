@@ -21,8 +21,7 @@ from iron.ir.rebuild import rebuild
 from iron.ir.table import Trait
 from iron.ir.text import parse_kernel, print_kernel
 from iron.ir.verify import verify
-from iron.passes.dead import dead
-from iron.passes.elementary import elementary
+from iron.passes import THREAD_PASSES
 from iron.passes.scalarise import scalarise
 from iron.runtime.drivers.cpu import CpuDriver
 
@@ -57,7 +56,10 @@ def plain(program: Program) -> Kernel:
 
 def optimised(program: Program) -> Kernel:
     """The kernel after every pass that keeps each bit."""
-    return dead(elementary(rebuild(program.kernel)))
+    kernel = rebuild(program.kernel)
+    for name, run_pass in THREAD_PASSES:
+        kernel = kernel if name == "fuse" else run_pass(kernel)
+    return kernel
 
 
 def reference(program: Program, given: Arguments) -> None:
