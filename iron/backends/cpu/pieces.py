@@ -22,6 +22,12 @@ from iron.backends.cpu.types import scalar
 from iron.ir.core import Op, Value, stop_flag
 from iron.ir.types import element
 
+WRITTEN_OUT = 8
+"""Simdgroups up to which a small piece is written out: LLVM then keeps its slots in registers."""
+
+SMALL = 200
+"""Ops, over all simdgroups, up to which a piece counts as small."""
+
 
 def emit(e: Emitter, plan: Plan, nodes: list[Node] | None = None) -> None:
     """Emits `nodes` of the plan, all of them by default."""
@@ -54,10 +60,22 @@ def _alone(e: Emitter, op: Op) -> None:
 
 def _piece(e: Emitter, plan: Plan, piece: Piece) -> None:
     many = e.uniform.simdgroups
-    if many == 1:
-        e.simdgroup = "0"
-        _steps(e, plan, piece)
-        return
+    if many == 1 or (many <= WRITTEN_OUT and many * _size(piece) <= SMALL):
+        for number in range(many):
+            e.simdgroup = str(number)
+            _steps(e, plan, piece)
+    else:
+        _piece_loop(e, plan, piece)
+    e.simdgroup = "0"
+
+
+def _size(piece: Piece) -> int:
+    """Ops of a piece with their regions."""
+    ops = [step if isinstance(step, Op) else step.op for step in piece.steps]
+    return sum(1 + sum(1 for region in op.regions for _ in region.walk()) for op in ops)
+
+
+def _piece_loop(e: Emitter, plan: Plan, piece: Piece) -> None:
     cell = e.w.cell("i64")
     head, end = e.w.fresh("piece"), e.w.fresh("piece_end")
     e.w.do(f"store i64 0, ptr {cell}")
@@ -67,9 +85,8 @@ def _piece(e: Emitter, plan: Plan, piece: Piece) -> None:
     _steps(e, plan, piece)
     following = e.w.let(f"add nuw i64 {e.simdgroup}, 1")
     e.w.do(f"store i64 {following}, ptr {cell}")
-    e.w.branch(e.w.let(f"icmp ult i64 {following}, {many}"), head, end)
+    e.w.branch(e.w.let(f"icmp ult i64 {following}, {e.uniform.simdgroups}"), head, end)
     e.w.label(end)
-    e.simdgroup = "0"
 
 
 def _steps(e: Emitter, plan: Plan, piece: Piece) -> None:

@@ -13,6 +13,7 @@ from iron.analysis.uniform import Uniformity
 from iron.dtypes import DType
 from iron.ir.core import Op, Value, const_of, is_const
 from iron.ir.table import Trait
+from iron.ir.types import element
 
 SMALL = 1 << 12
 """Strides beyond this are treated as unknown: they could wrap back into a tensor."""
@@ -53,6 +54,17 @@ class Strides:
             small = found is not None and abs(found) <= SMALL
             self._known[value] = found if small else None
         return self._known[value]
+
+    def loop_of(self, value: Value) -> Op | None:
+        """The loop whose counter is `value`."""
+        return self._loops.get(value)
+
+    def is_block(self, value: Value) -> bool:
+        """True when the lanes hold neighbours, the first a multiple of their number."""
+        width = self.uniform.width
+        if width & (width - 1) or self.of(value) != 1:
+            return False
+        return alignment(self, value) >= width
 
     def _find(self, value: Value) -> int | None:
         if (loop := self._loops.get(value)) is not None:
@@ -104,15 +116,34 @@ def _cast(s: Strides, op: Op) -> int | None:
     return s.of(op.args[0])
 
 
-def _run(s: Strides, op: Op) -> int | None:
-    """`thread % c`: consecutive inside a simdgroup when c is a positive multiple of its width."""
-    number, by = op.args
-    if number.op is None or number.op.name != "thread" or not is_const(by):
+def _rest(s: Strides, op: Op) -> int | None:
+    """A block of lanes that starts at a multiple of its width stays together modulo another."""
+    block, by = op.args
+    if not s.is_block(block) or not is_const(by):
         return None
     c = int(const_of(by))
-    if op.name == "and":
-        c = c + 1 if c >= 0 and c & (c + 1) == 0 else 0
     return 1 if c > 0 and c % s.uniform.width == 0 else None
+
+
+def _quotient(s: Strides, op: Op) -> int | None:
+    """.. and all of it lies in one run of so many elements."""
+    block, by = op.args
+    if not s.is_block(block) or not is_const(by):
+        return None
+    c = int(const_of(by))
+    if op.name == "shr":
+        c = 1 << (c % element(block.type).bits)
+    return 0 if c > 0 and c % s.uniform.width == 0 else None
+
+
+def _masked(s: Strides, op: Op) -> int | None:
+    """`block & m` keeps the lanes' own bits when m has them all; `|` and `^` when m has none."""
+    low = s.uniform.width - 1
+    for block, by in (op.args, op.args[::-1]):
+        if is_const(by) and s.is_block(block):
+            bits = int(const_of(by)) & low
+            return 1 if bits == (low if op.name == "and" else 0) else None
+    return None
 
 
 _RULES: dict[str, Callable[[Strides, Op], int | None]] = {
@@ -122,6 +153,50 @@ _RULES: dict[str, Callable[[Strides, Op], int | None]] = {
     "mul": _mul,
     "shl": _shl,
     "cast": _cast,
-    "mod": _run,
-    "and": _run,
+    "mod": _rest,
+    "floordiv": _quotient,
+    "shr": _quotient,
+    "and": _masked,
+    "or": _masked,
+    "xor": _masked,
+}
+
+
+# --- alignment ------------------------------------------------------------------------------------
+
+MOST = 64
+"""The greatest power of two that is tracked; it is at least the simd width."""
+
+
+def _power_of(number: int) -> int:
+    """The greatest power of two that divides `number`, at most `MOST`."""
+    return min(MOST, number & -number) if number else MOST
+
+
+def alignment(s: Strides, value: Value, depth: int = 12) -> int:
+    """A power of two that divides the integer `value` of lane 0; wrapping does not matter to it."""
+    if is_const(value):
+        return _power_of(int(const_of(value)))
+    if (loop := s.loop_of(value)) is not None:
+        return min(alignment(s, v, depth - 1) for v in (loop.args[0], loop.args[2]))
+    op = value.op
+    if op is None or depth == 0 or not isinstance(value.type, DType) or value.type.bits < 32:
+        return 1
+    if op.name == "thread":
+        return s.uniform.width
+    rule = _ALIGNMENTS.get(op.name)
+    if rule is None or any(not isinstance(a.type, DType) or a.type.bits < 32 for a in op.args):
+        return 1
+    return min(MOST, rule(*(alignment(s, a, depth - 1) for a in op.args)))
+
+
+_ALIGNMENTS: dict[str, Callable[..., int]] = {
+    "add": min,
+    "sub": min,
+    "or": min,
+    "xor": min,
+    "mod": min,
+    "mul": lambda a, b: a * b,
+    "and": max,
+    "cast": lambda a: a,
 }

@@ -234,16 +234,53 @@ def test_lane_stride_of_index_arithmetic(make, stride):
     assert lane_stride(make) == stride
 
 
+REFERENCE = {
+    "mod": lambda v, c: np.mod(v, c or 1),
+    "floordiv": lambda v, c: np.floor_divide(v, c or 1),
+    "shr": lambda v, c: v >> (c % 32),
+    "and": lambda v, c: v & c,
+    "or": lambda v, c: v | c,
+    "xor": lambda v, c: v ^ c,
+}
+
+
 @pytest.mark.parametrize("simd", [8, 32])
-@pytest.mark.parametrize("name", ["mod", "and"])
-def test_runs_of_threads_keep_stride_one_only_where_they_do(name: str, simd: int):
-    """`thread % c` and `thread & m`, exhaustively, against the numbers themselves."""
+@pytest.mark.parametrize("name", REFERENCE)
+def test_blocks_of_lanes_keep_their_stride_only_where_they_do(name: str, simd: int):
+    """Operations of blocks of lanes and constants, exhaustively, against the numbers themselves.
+
+    The block begins at a multiple of 32, negative ones included, or is moved off it.
+    """
     for c in range(-70, 140):
-        found = lane_stride(lambda p, t: p.emit(name, t, p.const(c)), width=64, simd=simd)  # noqa: B023
-        t = np.arange(64, dtype=np.int64).reshape(-1, simd)
-        lanes = t & c if name == "and" else np.mod(t, c or 1)
-        if found is not None:
-            assert (np.diff(lanes, axis=1) == found).all(), (name, c)
+        for start in (0, 32, -64, 5):
+
+            def make(p: Handmade, t: Value) -> Value:
+                block = p.emit("add", t, p.const(start))  # noqa: B023
+                return p.emit(name, block, p.const(c))  # noqa: B023
+
+            found = lane_stride(make, width=64, simd=simd)
+            if found is not None:
+                t = start + np.arange(64, dtype=np.int64).reshape(-1, simd)
+                assert (np.diff(REFERENCE[name](t, c), axis=1) == found).all(), (c, start)
+
+
+@pytest.mark.parametrize(
+    ("name", "c", "stride"),
+    [
+        ("mod", 64, 1),
+        ("and", 63, 1),
+        ("xor", 32, 1),
+        ("or", 96, 1),
+        ("floordiv", 32, 0),
+        ("shr", 5, 0),
+    ],
+)
+def test_blocks_of_lanes_are_recognised(name: str, c: int, stride: int):
+    def make(p: Handmade, t: Value) -> Value:
+        start = p.emit("mul", p.group(), p.const(64))
+        return p.emit(name, p.emit("add", start, t), p.const(c))
+
+    assert lane_stride(make, width=64) == stride
 
 
 def test_contiguous_code_has_no_gather():
