@@ -16,7 +16,7 @@ export OPENBLAS_NUM_THREADS := 1
 JOBS ?= 2
 # Optional peers and devices to install with the development tools; CI adds them all.
 EXTRAS ?= dev
-PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist loadgroup
+PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test full fuzz-hour golden device docs clean
