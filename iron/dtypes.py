@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _RESOLVED: dict[str, Any] = {}
+_OF_NUMPY: dict[Any, DType | None] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,8 +114,10 @@ def by_name(name: str) -> DType:
 
 def of_numpy(dtype: Any) -> DType | None:
     """The dtype whose memory form is the numpy dtype `dtype`, or None."""
-    name = getattr(dtype, "name", str(dtype))
-    return next((t for t in DTYPES.values() if t.numpy == name), None)
+    if dtype not in _OF_NUMPY:
+        name = getattr(dtype, "name", str(dtype))
+        _OF_NUMPY[dtype] = next((t for t in DTYPES.values() if t.numpy == name), None)
+    return _OF_NUMPY[dtype]
 
 
 def ulp(dtype: DType) -> float:

@@ -8,7 +8,7 @@ E05 budget, E06 target cannot, E07 host call, E08 tools and files, E09 internal.
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 
@@ -90,11 +90,6 @@ class KernelError(Exception):
     def id(self) -> str:
         """The catalogue id, such as `E0312`."""
         return self.diagnostic.id
-
-    def with_note(self, note: str) -> KernelError:
-        """The same error with one more note."""
-        d = self.diagnostic
-        return KernelError(replace(d, notes=(*d.notes, note)))
 
     def __reduce__(self) -> tuple[type[KernelError], tuple[Diagnostic]]:
         return (KernelError, (self.diagnostic,))

@@ -7,7 +7,7 @@ import time
 from examples.smollm2.fetch import FetchError, model_file
 from examples.smollm2.generate import generate
 from examples.smollm2.model import Model
-from examples.smollm2.tokenizer import Text, chat
+from examples.smollm2.tokenizer import Text
 from iron.errors import KernelError
 
 
@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
     try:
         model = Model(given.model or model_file())
         text = Text(model.file.metadata)
-        prompt = text.encode(given.prompt if given.raw else chat(given.prompt))
+        prompt = text.encode(given.prompt if given.raw else text.chat(given.prompt))
         print(given.prompt, end="" if given.raw else "\n\n", flush=True)
         began, ids, said = time.perf_counter(), list[int](), ""
         choice = {"temperature": given.temperature, "seed": given.seed}

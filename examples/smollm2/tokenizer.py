@@ -1,12 +1,12 @@
-"""Text to token ids and back, from the vocabulary and merges in the GGUF file."""
+"""Text to token ids and back, and the form of a chat, all from the GGUF file's metadata."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 CONTROL = 3  # GGUF token type of control tokens
-SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 
 
 class Text:
@@ -28,6 +28,8 @@ class Text:
         special = [w for w, kind in zip(words, kinds, strict=True) if kind == CONTROL]
         self._tokenizer.add_special_tokens([AddedToken(w, special=True) for w in special])
         self.end = int(metadata["tokenizer.ggml.eos_token_id"])
+        plain = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        self._form = plain.from_string(metadata["tokenizer.chat_template"])
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; no beginning-of-sequence token is added."""
@@ -37,9 +39,7 @@ class Text:
         """The text of `ids`, control tokens included."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
-
-def chat(message: str) -> str:
-    """One user message in the model's chat form, ready for the answer."""
-    turns = (("system", SYSTEM), ("user", message))
-    said = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in turns)
-    return said + "<|im_start|>assistant\n"
+    def chat(self, message: str) -> str:
+        """One user message in the model's chat form, ready for the answer."""
+        turns = [{"role": "user", "content": message}]
+        return self._form.render(messages=turns, add_generation_prompt=True)

@@ -42,11 +42,6 @@ def in_place(kernel: Kernel) -> frozenset[tuple[str, str]]:
     )
 
 
-def may_alias_in_place(kernel: Kernel, out: str, given: str) -> bool:
-    """True when the output `out` may be the memory of the input `given`."""
-    return (out, given) in in_place(kernel)
-
-
 def _tensors(kernel: Kernel, space: str) -> list[Param]:
     return [p for p in kernel.params if isinstance(p.type, Tensor) and p.type.space == space]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect as introspection
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from iron.analysis.uniform import check_uniform
+from iron.analysis.check import check
+from iron.analysis.cost import cost
 from iron.backends.clike.render import render
 from iron.backends.cpu.entry import compile_kernel, symbol_of
 from iron.backends.cpu.machine import host
@@ -19,11 +20,12 @@ from iron.backends.cuda import CUDA
 from iron.cli.configuration import load
 from iron.cli.output import JsonFlag, console, print_json, print_table
 from iron.cli.specimen import Specimen, choose, library, named, spelled
-from iron.compiler import PASSES, lower
+from iron.compiler import lower
 from iron.errors import error
 from iron.ir.core import Kernel
 from iron.ir.text import print_kernel
 from iron.lang.declare import KernelFunction
+from iron.passes import THREAD_PASSES
 from iron.passes.scalarise import scalarise
 from iron.targets.target import Target
 
@@ -54,6 +56,9 @@ def inspect(
     stats: Annotated[
         bool, typer.Option("--stats", help="How many of each operation, pass by pass.")
     ] = False,
+    costs: Annotated[
+        bool, typer.Option("--cost", help="Arithmetic, bytes and live values of one thread.")
+    ] = False,
     dtype: Annotated[str | None, typer.Option("--dtype", help="A dtype of its cases.")] = None,
     variant: Annotated[
         list[str] | None,
@@ -76,19 +81,19 @@ def inspect(
         return
     declared = named(found, name, faults)
     targets = tuple(dict.fromkeys(target or ()))
-    _known("--pass", [after] if after else [], ["all", *(p for p, _ in PASSES)])
+    _known("--pass", [after] if after else [], ["all", *(p for p, _ in THREAD_PASSES)])
     _known("--target", targets, list(TARGETS))
     if not isinstance(declared, KernelFunction):
-        _only_source(declared, bool(after or targets or stats))
+        _only_source(declared, bool(after or targets or stats or costs))
         sections, facts, counts = [_source(declared)], {"kernel": declared.name}, {}
     else:
         chosen = _pairs(variant or [])
         family = _target(targets[0] if targets else "cpu")
         specimen = choose(declared, family, dtype, chosen)
         counts = _counts(specimen.kernel) if stats else {}
-        sections = _sections(specimen, after, targets, stats)
+        sections = _sections(specimen, after, bool(targets or stats or costs))
         sections += [_final(choose(declared, _target(t), dtype, chosen), t) for t in targets]
-        facts = _facts(specimen)
+        facts = _facts(specimen, costs)
     _show(sections, facts, counts, out, json)
 
 
@@ -141,11 +146,9 @@ def _source(declared: Any) -> Section:
     return Section("source.py", "source", introspection.getsource(declared.fn))
 
 
-def _sections(
-    of: Specimen, after: str | None, targets: tuple[str, ...], stats: bool
-) -> list[Section]:
+def _sections(of: Specimen, after: str | None, other: bool) -> list[Section]:
     """Source and IR, or of the IR what was asked for; nothing where only other things were."""
-    if after is None and (targets or stats):
+    if after is None and other:
         return []
     stages = _stages(of.kernel)
     first, last = stages[0], stages[-1]
@@ -158,9 +161,9 @@ def _sections(
 
 def _stages(kernel: Kernel) -> list[tuple[str, Kernel]]:
     """The kernel before any pass, then after each."""
-    check_uniform(kernel)
+    check(kernel)
     out = [(BEFORE, kernel)]
-    for name, run in PASSES:
+    for name, run in THREAD_PASSES:
         kernel = run(kernel)
         out.append((name, kernel))
     return out
@@ -197,7 +200,8 @@ def _counts(kernel: Kernel) -> dict[str, dict[str, int]]:
     }
 
 
-def _facts(of: Specimen) -> dict[str, Any]:
+def _facts(of: Specimen, costs: bool) -> dict[str, Any]:
+    counted = {"cost": asdict(cost(lower(of.kernel)))} if costs else {}
     return {
         "kernel": of.case.kernel.name,
         "case": of.case.label,
@@ -206,6 +210,7 @@ def _facts(of: Specimen) -> dict[str, Any]:
         "consts": {n: spelled(v) for n, v in of.consts.items()},
         "threads": of.kernel.threads,
         "simd": of.kernel.simd,
+        **counted,
     }
 
 
@@ -222,6 +227,8 @@ def _show(
         print_json({**facts, "sections": texts, "stats": counts, "files": files})
         return
     typer.echo(f"// {facts.get('case', facts['kernel'])}")
+    for what, amount in facts.get("cost", {}).items():
+        typer.echo(f"{what:8} {amount}")
     for section in sections if out is None else ():
         typer.echo(f"\n// --- {section.title}\n{section.text.rstrip()}")
     for file in files:

@@ -19,22 +19,6 @@ from iron.targets.target import Target
 class Executable(Protocol):
     """A loaded kernel."""
 
-    def launch(
-        self,
-        arrays: Mapping[str, Any],
-        scalars: Mapping[str, Any],
-        dims: Mapping[str, int],
-        grid: tuple[int, ...],
-    ) -> None:
-        """Runs the kernel over `grid` groups.
-
-        `arrays` maps tensor parameters to the device's own array form (numpy on the host), with
-        any signed strides the parameter's type allows. Returns when the work is enqueued in the
-        order of earlier launches; a host driver returns when it is done. No group is launched
-        when an extent is 0.
-        """
-        ...
-
     def bind(
         self,
         arrays: Mapping[str, Any],
@@ -42,16 +26,19 @@ class Executable(Protocol):
         dims: Mapping[str, int],
         grid: tuple[int, ...],
     ) -> Callable[[], None]:
-        """A call that does what `launch` with these arguments does, as fast as the backend can.
+        """A call that runs the kernel over `grid` groups, as fast as the backend can.
 
-        It reads the arrays' memory afresh each time; the caller keeps that memory alive.
+        `arrays` maps tensor parameters to the device's own array form (numpy on the host), with
+        any signed strides the parameter's type allows. Each call reads their memory afresh; the
+        caller keeps it alive. It returns when the work is enqueued in the order of earlier
+        launches; a host driver returns when it is done. No group is launched when an extent is 0.
         """
         ...
 
 
 @runtime_checkable
 class Driver(Protocol):
-    """A backend on one device.
+    """A backend on one device; hashable, since executables are kept by driver.
 
     `name` is the backend's name, `device` the kind of memory its arrays live in (`cpu`, `cuda`).
     """

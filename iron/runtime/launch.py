@@ -6,9 +6,12 @@ kernel's own expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from iron.errors import KernelError, error
 from iron.front.bind import Binding, PackedArg, TensorArg
@@ -31,7 +34,7 @@ from iron.runtime.specialisation import Specialised, candidates, load
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A launch with everything checked, compiled and allocated; calling it launches again.
+    """A kernel or plan with everything checked, compiled and allocated; calling it launches again.
 
     `results` are the outputs in declared order, in the caller's own array type. The arguments'
     memory is kept alive and read afresh at each call.
@@ -44,27 +47,6 @@ class Handle:
     def __call__(self) -> Any:
         """Launches and returns the outputs: one itself, several as a tuple, none as None."""
         self.launch()
-        return self.outputs
-
-    @property
-    def outputs(self) -> Any:
-        """The outputs as a call returns them."""
-        if len(self.results) == 1:
-            return self.results[0]
-        return self.results or None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanHandle:
-    """A plan with every launch checked, compiled and allocated; calling it runs them in order."""
-
-    steps: tuple[plan.Step, ...]
-    results: tuple[Any, ...]
-
-    def __call__(self) -> Any:
-        """Runs the plan and returns its outputs as a call does."""
-        for step in self.steps:
-            step()
         return self.outputs
 
     @property
@@ -94,14 +76,14 @@ def call(
 
 def bind(
     fn: KernelFunction | PlanFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Handle | PlanHandle:
+) -> Handle:
     """A handle whose call costs one launch; errors as for `call`."""
     arguments = arrange(fn, args, kwargs)
     arrays, described, numbers = _described(fn, arguments)
     driver = for_arrays(arrays.items(), fn.name)
     if isinstance(fn, PlanFunction):
         return _bind_plan(fn, driver, arguments, arrays, described, numbers)
-    found = _choose(fn, driver, arguments, described, numbers)
+    found = _remembered(fn, driver, arguments, described, numbers)
     _allocate_missing(fn, arguments, found.binding, arrays)
     _check_memory(fn, found, arrays)
     specs = _tensors(fn)
@@ -125,7 +107,7 @@ def _bind_plan(
     arrays: dict[str, Array],
     described: dict[str, Any],
     numbers: dict[str, Any],
-) -> PlanHandle:
+) -> Handle:
     simd = driver.target().simd
     binding = bind_arguments(
         fn, described, arguments.consts, arguments.dtypes, scalars=tuple(numbers), simd=simd
@@ -135,7 +117,17 @@ def _bind_plan(
     parameters = {**arguments.given, **outputs, **binding.consts}
     beside = next((a.source for n, a in arrays.items() if "." not in n), None)
     steps = plan.record(fn, parameters, binding.dims, binding.dtypes, beside)
-    return PlanHandle(steps, tuple(outputs.values()))
+    return Handle(
+        _in_order(steps), tuple(outputs.values()), tuple(a.owner for a in arrays.values())
+    )
+
+
+def _in_order(steps: tuple[plan.Step, ...]) -> Callable[[], None]:
+    def run() -> None:
+        for step in steps:
+            step()
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +182,45 @@ def _tensor_arg(array: Array) -> TensorArg:
     return TensorArg(array.dtype, array.shape, array.strides)
 
 
+_CHOSEN: WeakKeyDictionary[KernelFunction, dict[Hashable, Found]] = WeakKeyDictionary()
+MOST_REMEMBERED = 1024
+
+
+def _remembered(
+    fn: KernelFunction,
+    driver: Driver,
+    arguments: Arguments,
+    described: dict[str, Any],
+    numbers: dict[str, Any],
+) -> Found:
+    """As `_choose`; an earlier call with equal shapes, dtypes, Consts and scalars answers."""
+    known = _CHOSEN.setdefault(fn, {})
+    given = (*arguments.consts.items(), *numbers.items())
+    typed = tuple((name, *_by_type(value)) for name, value in given)
+    key = (driver, tuple(described.items()), typed, tuple(arguments.dtypes.items()))
+    try:
+        found = known.get(key)
+    except TypeError:  # a packed weight, or a Const that has no hash
+        return _choose(fn, driver, arguments, described, numbers)
+    if found is not None and found.loaded.traced.current:
+        _convert(fn, found.binding, numbers)
+        return found
+    if len(known) >= MOST_REMEMBERED:
+        known.clear()
+    known[key] = found = _choose(fn, driver, arguments, described, numbers)
+    return found
+
+
+def _by_type(value: Any) -> tuple[type, Any]:
+    """1, 1.0 and True are different arguments, and so are 0.0 and -0.0."""
+    return type(value), repr(value) if isinstance(value, float | np.floating) else value
+
+
+def _convert(fn: KernelFunction, binding: Binding, numbers: dict[str, Any]) -> None:
+    for name, dtype in binding.scalars.items():
+        numbers[name] = convert(numbers[name], dtype, name, fn.name)
+
+
 def _choose(
     fn: KernelFunction,
     driver: Driver,
@@ -212,8 +243,7 @@ def _choose(
                 raise
             unread = unread or refused
             continue
-        for name, dtype in binding.scalars.items():
-            numbers[name] = convert(numbers[name], dtype, name, fn.name)
+        _convert(fn, binding, numbers)
         extents, failed = evaluate(loaded.kernel, numbers, binding.dims)
         if not failed:
             return Found(loaded, binding, extents)

@@ -8,9 +8,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from iron.analysis.budget import check_budget
+from iron.analysis.effects import in_place
 from iron.compiler import lower
 from iron.front.bind import Binding
-from iron.front.specialise import specialise
+from iron.front.specialise import Traced, traced
 from iron.ir.core import Kernel
 from iron.lang.declare import KernelFunction
 from iron.lang.parameter import ConstSpec
@@ -22,27 +23,29 @@ from iron.targets.target import Target
 class Specialised:
     """A lowered kernel on a driver.
 
-    `in_place` holds the pairs (output, input) that may be the same memory.
+    `in_place` holds the pairs (output, input) that may be the same memory. `traced` says whether
+    the source it was read from still means the same.
     """
 
     kernel: Kernel
     executable: Executable
     in_place: frozenset[tuple[str, str]]
+    traced: Traced
 
 
-_LOADED: WeakKeyDictionary[Kernel, dict[int, Specialised]] = WeakKeyDictionary()
+_LOADED: WeakKeyDictionary[Kernel, dict[Driver, Specialised]] = WeakKeyDictionary()
 
 
 def load(fn: KernelFunction, binding: Binding, driver: Driver) -> Specialised:
     """The specialisation for `binding`, traced, lowered and compiled at most once a driver."""
-    kernel = specialise(fn, binding, simd=driver.target().simd)
-    by_driver = _LOADED.setdefault(kernel, {})
-    found = by_driver.get(id(driver))
+    read = traced(fn, binding, simd=driver.target().simd)
+    by_driver = _LOADED.setdefault(read.kernel, {})
+    found = by_driver.get(driver)
     if found is None:
-        lowered = lower(kernel)
+        lowered = lower(read.kernel)
         check_budget(lowered, driver.target())
-        found = Specialised(lowered, driver.load(lowered), frozenset())
-        by_driver[id(driver)] = found
+        found = Specialised(lowered, driver.load(lowered), in_place(lowered), read)
+        by_driver[driver] = found
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -95,24 +94,6 @@ class OneThread:
 class FakeExecutable:
     kernel: Kernel
 
-    def launch(
-        self,
-        arrays: Mapping[str, Any],
-        scalars: Mapping[str, Any],
-        dims: Mapping[str, int],
-        grid: tuple[int, ...],
-    ) -> None:
-        given = {**arrays, **scalars, **{n: self.kernel.index.np.type(d) for n, d in dims.items()}}
-        start = {
-            v: given[p.name]
-            for v, p in zip(self.kernel.body.params, self.kernel.params, strict=True)
-        }
-        for group in product(*(range(n) for n in grid)):
-            for thread in range(self.kernel.threads):
-                with scalar.quiet():
-                    one = OneThread(self.kernel, arrays, dict(start), group, thread)
-                    one.block(self.kernel.body)
-
     def bind(
         self,
         arrays: Mapping[str, Any],
@@ -120,7 +101,18 @@ class FakeExecutable:
         dims: Mapping[str, int],
         grid: tuple[int, ...],
     ) -> Callable[[], None]:
-        return partial(self.launch, arrays, scalars, dims, grid)
+        given = {**arrays, **scalars, **{n: self.kernel.index.np.type(d) for n, d in dims.items()}}
+        values = (given[p.name] for p in self.kernel.params)
+        start = dict(zip(self.kernel.body.params, values, strict=True))
+
+        def run() -> None:
+            for group in product(*(range(n) for n in grid)):
+                for thread in range(self.kernel.threads):
+                    with scalar.quiet():
+                        one = OneThread(self.kernel, arrays, dict(start), group, thread)
+                        one.block(self.kernel.body)
+
+        return run
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def run(backend: Driver, kernel: Kernel, arrays: dict, scalars: dict | None = No
     loaded = backend.load(kernel)
     assert isinstance(loaded, Executable)
     dims = {f"G{i}": n for i, n in enumerate(grid)}
-    loaded.launch(arrays, scalars or {}, dims, grid)
+    loaded.bind(arrays, scalars or {}, dims, grid)()
     backend.synchronise()
 
 
@@ -92,8 +92,8 @@ def test_two_kernels_of_one_name_stay_apart(backend: Driver) -> None:
     x = np.arange(64, dtype=np.float32)
     first, second = np.empty(64, np.float32), np.empty(64, np.float32)
     twice, thrice = backend.load(scaled("probe", 2.0)), backend.load(scaled("probe", 3.0))
-    twice.launch({"x": x, "y": first}, {}, {"G0": 2}, (2,))
-    thrice.launch({"x": x, "y": second}, {}, {"G0": 2}, (2,))
+    twice.bind({"x": x, "y": first}, {}, {"G0": 2}, (2,))()
+    thrice.bind({"x": x, "y": second}, {}, {"G0": 2}, (2,))()
     backend.synchronise()
     np.testing.assert_array_equal(first, 2 * x)
     np.testing.assert_array_equal(second, 3 * x)
@@ -158,8 +158,8 @@ def test_launches_are_ordered(backend: Driver) -> None:
     x = np.arange(64, dtype=np.float32)
     y, z = np.empty(64, np.float32), np.empty(64, np.float32)
     twice = backend.load(scaled("twice", 2.0))
-    twice.launch({"x": x, "y": y}, {}, {"G0": 2}, (2,))
-    twice.launch({"x": y, "y": z}, {}, {"G0": 2}, (2,))
+    twice.bind({"x": x, "y": y}, {}, {"G0": 2}, (2,))()
+    twice.bind({"x": y, "y": z}, {}, {"G0": 2}, (2,))()
     backend.synchronise()
     np.testing.assert_array_equal(z, 4 * x)
 

@@ -145,7 +145,7 @@ def test_an_empty_launch_divides_by_no_extent(grid: tuple[int, int]):
     p = Handmade(threads=1, simd=8, rank=2)
     y = p.tensor("y", i32, "out", 2)
     p.store(y, p.group(0), p.group(1), p.group(0))
-    CpuDriver().load(p.done()).launch({"y": np.zeros(grid, np.int32)}, {}, {}, grid)
+    CpuDriver().load(p.done()).bind({"y": np.zeros(grid, np.int32)}, {}, {}, grid)()
 
 
 def test_streaming_stores_write_the_same(monkeypatch: pytest.MonkeyPatch):
@@ -183,7 +183,7 @@ def test_code_comes_from_the_cache(tmp_path, monkeypatch: pytest.MonkeyPatch):
     executable = CpuDriver(cache).load(adding(2.0))
     assert cache.counts["hit"] == 1
     y = np.zeros(32, np.float32)
-    executable.launch({"x": np.ones(32, np.float32), "y": y}, {}, {}, (1,))
+    executable.bind({"x": np.ones(32, np.float32), "y": y}, {}, {}, (1,))()
     assert (y == 3).all()
 
 
@@ -211,7 +211,7 @@ def test_different_constants_are_different_code():
     y = np.zeros(32, np.float32)
     for factor in (1.0, 7.0):
         run = CpuDriver().load(adding(factor))
-        run.launch({"x": np.zeros(32, np.float32), "y": y}, {}, {}, (1,))
+        run.bind({"x": np.zeros(32, np.float32), "y": y}, {}, {}, (1,))()
         assert (y == factor).all()
 
 

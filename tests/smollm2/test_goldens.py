@@ -9,7 +9,7 @@ import pytest
 from examples.smollm2 import generate as generation
 from examples.smollm2 import model as engine
 from examples.smollm2.generate import generate, prefill
-from examples.smollm2.tokenizer import Text, chat
+from examples.smollm2.tokenizer import Text
 from iron.kernels.gemm import qmv
 from iron.kernels.kv_cache import kv_append
 from iron.kernels.norm import rms_norm
@@ -113,11 +113,10 @@ def test_tokenizer(name: str, bound: Bound):
     assert text.decode(golden["greedy_48"]) == golden["greedy_text"]
 
 
-def test_chat_form():
-    assert (
-        chat("What is the capital of France, and which river runs through it?")
-        == (PROMPTS["p2_chat"]["text"])
-    )
+def test_chat_form(bound: Bound):
+    text = Text(bound.model.file.metadata)
+    question = "What is the capital of France, and which river runs through it?"
+    assert text.chat(question) == PROMPTS["p2_chat"]["text"]
 
 
 # --- every kernel matters -------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from iron.dtypes import DType, f32, u32
 from iron.ir.core import Op
 
-PRIMARY, UNARY, PRODUCT, SUM, SHIFT = 16, 14, 13, 12, 11
+PRIMARY, UNARY, PRODUCT, SUM = 16, 14, 13, 12
 ORDER, EQUAL, AND, XOR, OR, BOTH, EITHER, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3
 
 

@@ -288,12 +288,10 @@ class Renderer:
     def assign(self, names: Sequence[str], values: Sequence[Value]) -> None:
         """All at once: a value that reads another of the variables is taken first."""
         made = [self.expr(v) for v in values]
-        changed: set[str] = set()
         texts: list[str] = []
         for name, value, e in zip(names, values, made, strict=True):
             others = e.reads & set(names) - {name}
             texts.append(self._held(f"{name}_next", value.type, e.text) if others else e.text)
-            changed.add(name)
         for name, text in zip(names, texts, strict=True):
             if name != text:
                 self.line(f"{name} = {text};")

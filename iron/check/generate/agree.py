@@ -92,7 +92,7 @@ def cpu(program: Program, given: Arguments) -> None:
     kernel = optimised(program) if program.setting.seed % 2 else plain(program)
     check_uniform(kernel)
     code = CpuDriver().load(kernel)
-    code.launch(given.arrays, given.scalars, given.dims, program.setting.grid)
+    code.bind(given.arrays, given.scalars, given.dims, program.setting.grid)()
 
 
 ROADS: dict[str, Road] = {"fold": folded, "text": printed, "scalar": scalars, "cpu": cpu}

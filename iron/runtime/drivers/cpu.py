@@ -37,20 +37,6 @@ class CpuExecutable:
     each: float
     pool: Pool
 
-    def launch(
-        self,
-        arrays: Mapping[str, Array],
-        scalars: Mapping[str, Any],
-        dims: Mapping[str, int],
-        grid: tuple[int, ...],
-    ) -> None:
-        """Runs every group of `grid` and returns when all are done; arguments are not checked.
-
-        Arrays are numpy arrays aligned to their elements, by parameter name; outputs are written
-        in place.
-        """
-        self.bind(arrays, scalars, dims, grid)()
-
     def bind(
         self,
         arrays: Mapping[str, Array],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from iron.ir import interp
@@ -18,19 +17,6 @@ class Interpreted:
 
     kernel: Kernel
 
-    def launch(
-        self,
-        arrays: Mapping[str, Any],
-        scalars: Mapping[str, Any],
-        dims: Mapping[str, int],
-        grid: tuple[int, ...],
-    ) -> None:
-        """Runs every group; raises the first fault with the user's lines."""
-        if 0 in grid:
-            return
-        unwritten = frozenset(p.name for p in self.kernel.params if p.partial)
-        interp.run(self.kernel, arrays, scalars, dims, grid, partial=unwritten)
-
     def bind(
         self,
         arrays: Mapping[str, Any],
@@ -38,11 +24,17 @@ class Interpreted:
         dims: Mapping[str, int],
         grid: tuple[int, ...],
     ) -> Callable[[], None]:
-        """The same launch as a call."""
-        return partial(self.launch, arrays, scalars, dims, grid)
+        """A call that runs every group; it raises the first fault with the user's lines."""
+        partial = frozenset(p.name for p in self.kernel.params if p.partial)
+
+        def run() -> None:
+            if 0 not in grid:
+                interp.run(self.kernel, arrays, scalars, dims, grid, partial=partial)
+
+        return run
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class InterpreterDriver:
     """The interpreter at one simd width."""
 

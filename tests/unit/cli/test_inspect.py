@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from iron.cli.app import run
-from iron.compiler import PASSES
 from iron.ir.parse import parse_kernel
 from iron.ir.text import print_kernel
 from iron.lang import KernelFunction
+from iron.passes import THREAD_PASSES
 from iron.worker.discover import kernels, modules
 
-STAGES = ["before", *(name for name, _ in PASSES)]
+STAGES = ["before", *(name for name, _ in THREAD_PASSES)]
 LIBRARY = {n: k for m in modules(("iron.kernels",)) for n, k in kernels(m).items()}
 
 
@@ -59,7 +59,7 @@ def test_the_ir_parses_and_each_pass_is_the_one_named(capsys: pytest.CaptureFixt
     assert files == ["source.py", *(f"{i:02}-{name}.ir" for i, name in enumerate(STAGES))]
     texts = [s["text"] for s in shown["sections"][1:]]
     now = parse_kernel(texts[0])
-    for (name, apply), text in zip(PASSES, texts[1:], strict=True):
+    for (name, apply), text in zip(THREAD_PASSES, texts[1:], strict=True):
         now = apply(now)
         assert print_kernel(now) == print_kernel(parse_kernel(text)), name
     assert "rsqrt" in texts[0]
@@ -76,7 +76,20 @@ def test_stats_count_what_the_ir_has(capsys: pytest.CaptureFixture[str]):
     assert stats[STAGES[-1]] == dict(Counter(op.name for op in body.walk()))
     assert stats["before"]["rsqrt"] == 1
     assert run(["inspect", "rms_norm", "--stats"]) == 0
-    assert re.search(r"^rsqrt +1 +0", capsys.readouterr().out, re.MULTILINE)
+    before_elementary = STAGES.index("elementary")
+    row = r"^rsqrt" + r" +1" * before_elementary + r" +0"
+    assert re.search(row, capsys.readouterr().out, re.MULTILINE)
+
+
+def test_cost_counts_one_thread(capsys: pytest.CaptureFixture[str]):
+    assert set(document(capsys, "rms_norm", "--cost")["cost"]) == {
+        *("flops", "integer", "read", "written", "live"),
+    }
+    half = document(capsys, "rms_norm", "--cost", "--dtype", "f16")["cost"]
+    full = document(capsys, "rms_norm", "--cost", "--dtype", "f32")["cost"]
+    assert 2 * half["read"] == full["read"] > 0
+    assert run(["inspect", "rms_norm", "--cost"]) == 0
+    assert re.search(r"^flops +[1-9]", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_dtype_and_variant_choose_the_case(capsys: pytest.CaptureFixture[str]):
@@ -106,7 +119,7 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         (["softmx"], "did you mean `softmax`"),
         (["norm"], "rms_norm"),
         (["zebra"], "`iron inspect` lists the kernels"),
-        (["softmax", "--pass", "ded"], "it takes all, elementary"),
+        (["softmax", "--pass", "ded"], "it takes all, fuse"),
         (["softmax", "--target", "tpu"], "it takes cpu, cuda"),
         (["softmax", "--dtype", "i8"], "dtype: f32, f16"),
         (["softmax", "--variant", "LOG"], "is not K=V"),

@@ -254,6 +254,35 @@ def test_shared_memory_is_refused() -> None:
         pair(x, w, a=one, b=numbers(4))
 
 
+def test_an_output_may_be_the_input_where_the_kernel_allows_it() -> None:
+    x = numbers(300)
+    want = 2 * x
+    assert scale(x, out=x) is x
+    np.testing.assert_array_equal(x, want)
+    wide = numbers(301)
+    with refused("E0704", "`x`", "`y`"):
+        scale(wide[1:], out=wide[:-1])
+    square = np.arange(9, dtype=np.uint8).reshape(3, 3)
+    with refused("E0704"):
+        flip(square, out=square)
+
+
+def test_a_remembered_call_still_checks_what_may_differ() -> None:
+    x = np.zeros(4, np.int32)
+    for by in (1, 1, True):
+        bump(x, by)
+    np.testing.assert_array_equal(x, np.full(4, 3))
+    with refused("E0701", "`by`"):
+        bump(x, 1.0)
+    a = numbers(3, 5)
+    pair(a, numbers(5))
+    with refused("E0704"):
+        pair(a, numbers(5), a=a[::-1])
+    np.testing.assert_array_equal(scale(a[0], -0.0), -0.0 * a[0])
+    assert np.signbit(scale(np.ones(3, np.float32), -0.0)).all()
+    assert not np.signbit(scale(np.ones(3, np.float32), 0.0)).any()
+
+
 def test_a_handle_launches_again_with_the_memory_as_it_is_then() -> None:
     x = numbers(33)
     handle = scale.bind(x, 3.0)

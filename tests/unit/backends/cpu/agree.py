@@ -48,7 +48,7 @@ def both(
     verify(kernel)
     expected = {name: copied(a) for name, a in arrays.items()}
     run(kernel, expected, scalars or {}, dims or {}, grid, **options)
-    DRIVER.load(kernel).launch(arrays, scalars or {}, dims or {}, grid)
+    DRIVER.load(kernel).bind(arrays, scalars or {}, dims or {}, grid)()
     for name, a in arrays.items():
         equal = same_bits(expected[name], a)
         where = np.argwhere(~equal)
