@@ -14,12 +14,12 @@ endif
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 JOBS ?= 2
-# Optional peers and devices to install with the development tools; CI adds them all.
+# Optional peers to install with the development tools; CI adds them all.
 EXTRAS ?= dev
 PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test full fuzz-hour golden device docs clean
+.PHONY: help setup demo check test full fuzz-hour docs clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,13 +53,6 @@ full: $(READY)  ## the suite and the slow tests
 
 fuzz-hour: $(READY)  ## 10,000 random programs, bit for bit on every road
 	$(PYTHON) -m iron.check.generate fuzz 0 10000
-
-golden: $(READY)  ## rewrite the committed text that golden tests compare with
-	$(PYTHON) -m pytest -m golden --snapshot-update
-	git --no-pager diff --stat
-
-device: $(READY)  ## the tests that need a device, on the devices of this machine
-	$(PYTHON) -m pytest -p tools.roads -m device --devices
 
 docs: $(READY)  ## run every example of the README and of docs/
 	$(PYTHON) -m pytest tests/docs

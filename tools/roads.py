@@ -1,8 +1,8 @@
 """A pytest plugin: CPU seconds per road, what was not run, and a budget that fails the suite.
 
 A road is a folder directly under `tests/`. With CI=true a road that ran nothing, and every
-skipped test, is a failure; elsewhere both are named. Tests marked `slow` wait for `--full`, tests
-marked `device` for `--devices`.
+skipped test, is a failure; elsewhere both are named. Tests marked `slow` wait for
+`--full`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ def cpu_seconds() -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The two switches that widen the suite."""
+    """The switch that widens the suite."""
     parser.addoption("--full", action="store_true", help="run the tests marked slow too")
-    parser.addoption("--devices", action="store_true", help="run the tests marked device too")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,11 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what waits for a switch; the closing report names how many."""
-    waiting = {"slow": not config.getoption("--full"), "device": not config.getoption("--devices")}
-    shut = [name for name, closed in waiting.items() if closed]
-    out = [item for item in items if any(item.get_closest_marker(name) for name in shut)]
-    if out:
+    """Deselects what waits for the switch; the closing report names how many."""
+    out = [item for item in items if item.get_closest_marker("slow")]
+    if out and not config.getoption("--full"):
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in set(out)]
 
