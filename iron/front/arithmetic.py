@@ -152,7 +152,8 @@ def _refuse_mixture(trace: Trace, op: str, values: list[Value]) -> None:
     if integers and {i32, u32} >= set(found):
         help = "signed and unsigned do not mix: write `i32(x)` or `u32(x)`"
     listed = " and ".join(map(repr, found))
-    raise trace.fail("E0201", f"operands of `{SIGN.get(op, op)}` are {listed}", help=help)
+    notes = [trace.entered[v] for v in values if v in trace.entered]
+    raise trace.fail("E0201", f"operands of `{SIGN.get(op, op)}` are {listed}", *notes, help=help)
 
 
 def broadcast(trace: Trace, values: list[Value]) -> list[Value]:

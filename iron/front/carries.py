@@ -161,6 +161,7 @@ def _turn(trace: Trace, loop: Loop, carried: Sequence[Carried]) -> tuple[Block, 
     before, names = trace.names, dict(trace.names)
     counter = Value(loop.bounds[0].type, None, loop.target)
     params = [Value(v.type, None, c.name) for c in carried for v in c.init]
+    _note_numbers(trace, loop, carried, params)
     fresh = iter(params)
     for c in carried:
         names[c.name] = replaced(c.entry, fresh, _marks(trace, loop, c, before))
@@ -179,6 +180,17 @@ def _turn(trace: Trace, loop: Loop, carried: Sequence[Carried]) -> tuple[Block, 
     loop.found.aliased |= {c.name for c in carried if _gained_a_name(trace, c)}
     _changed(trace, loop, before, carried)
     return block, flag
+
+
+def _note_numbers(
+    trace: Trace, loop: Loop, carried: Sequence[Carried], params: Sequence[Value]
+) -> None:
+    """Remembers which parameters began as a number, for the message when the type does not fit."""
+    entries = ((c.name, leaf) for c in carried for leaf in leaves(c.entry))
+    for (name, leaf), param in zip(entries, params, strict=True):
+        if isinstance(leaf, int | float):
+            became = f"`{name}` becomes {param.type} at {loop.shown}, which it enters as {leaf!r}"
+            trace.entered[param] = f"{became}; start it as `{name} = f32({leaf!r})` for an f32"
 
 
 def _gained_a_name(trace: Trace, c: Carried) -> bool:

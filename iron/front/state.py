@@ -102,6 +102,7 @@ class Trace:
         self.launch = Launch()
         self.dims: dict[str, object] = {}
         self.dim_of: dict[Value, str] = {}
+        self.entered: dict[Value, str] = {}  # carried numbers, and where they took their type
         self.host_values: set[Value] = set()  # scalars and dims
         self.dtypes: dict[str, DType] = {}
         self.formats: dict[str, Any] = {}

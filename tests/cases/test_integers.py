@@ -203,6 +203,7 @@ def test_a_name_that_becomes_another_type_in_a_loop():
     assert wrong.value.id == "E0201"
     assert f":{first + 5}:" in str(wrong.value)
     assert "i32 and f32" in str(wrong.value)
+    assert f"becomes i32 at the loop on line {first + 4}, which it enters as 0" in str(wrong.value)
     assert sum_from_a_float(x=x, y=blank(1))[0] == 28
 
 
