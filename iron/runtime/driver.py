@@ -7,8 +7,10 @@ nothing of calls, Python signatures or tuning; `runtime.launch` is its only call
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from iron.errors import error
 from iron.ir.core import Kernel
@@ -56,6 +58,26 @@ class Driver(Protocol):
 
     def synchronise(self) -> None:
         """Returns when everything launched has finished; faults of the device surface here."""
+        ...
+
+    def upload(self, array: np.ndarray[Any, Any]) -> Any:
+        """A contiguous copy in the device's own array form, aligned; an argument of kernel calls.
+
+        Its memory is the copy's alone, so a kernel may write it.
+        """
+        ...
+
+    def download(self, array: Any) -> np.ndarray[Any, Any]:
+        """A copy on the host of an array of the device, after everything launched has finished."""
+        ...
+
+    def elapsed(self, calls: Sequence[Callable[[], None]]) -> list[float]:
+        """Runs the calls in order, after all earlier launches; each one's seconds on the device.
+
+        A call is a bound launch, or anything that enqueues work where launches go. The clock is
+        the device's own (events around each call); on the host it is the monotonic clock. It
+        returns when the last call has finished.
+        """
         ...
 
 

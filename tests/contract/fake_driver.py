@@ -6,9 +6,10 @@ show that the driver protocol asks for nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,16 @@ class FakeDriver:
 
     def synchronise(self) -> None:
         pass
+
+    def upload(self, array: np.ndarray) -> np.ndarray:
+        return array.copy()
+
+    def download(self, array: np.ndarray) -> np.ndarray:
+        return array.copy()
+
+    def elapsed(self, calls: Sequence[Callable[[], None]]) -> list[float]:
+        stamps = [monotonic()]
+        for call in calls:
+            call()
+            stamps.append(monotonic())
+        return [later - earlier for earlier, later in pairwise(stamps)]

@@ -59,11 +59,14 @@ def scaled(name: str, factor: float) -> Kernel:
 
 
 def run(backend: Driver, kernel: Kernel, arrays: dict, scalars: dict | None = None, grid=(2,)):
+    """Runs on copies on the device, and writes what the kernel left there into `arrays`."""
     loaded = backend.load(kernel)
     assert isinstance(loaded, Executable)
     dims = {f"G{i}": n for i, n in enumerate(grid)}
-    loaded.bind(arrays, scalars or {}, dims, grid)()
-    backend.synchronise()
+    there = {name: backend.upload(array) for name, array in arrays.items()}
+    loaded.bind(there, scalars or {}, dims, grid)()
+    for name, array in arrays.items():
+        array[...] = backend.download(there[name])
 
 
 def test_is_a_driver_with_a_sane_target(backend: Driver) -> None:
@@ -90,13 +93,12 @@ def test_an_empty_grid_touches_nothing(backend: Driver) -> None:
 
 def test_two_kernels_of_one_name_stay_apart(backend: Driver) -> None:
     x = np.arange(64, dtype=np.float32)
-    first, second = np.empty(64, np.float32), np.empty(64, np.float32)
+    there, first, second = (backend.upload(a) for a in (x, x, x))
     twice, thrice = backend.load(scaled("probe", 2.0)), backend.load(scaled("probe", 3.0))
-    twice.bind({"x": x, "y": first}, {}, {"G0": 2}, (2,))()
-    thrice.bind({"x": x, "y": second}, {}, {"G0": 2}, (2,))()
-    backend.synchronise()
-    np.testing.assert_array_equal(first, 2 * x)
-    np.testing.assert_array_equal(second, 3 * x)
+    twice.bind({"x": there, "y": first}, {}, {"G0": 2}, (2,))()
+    thrice.bind({"x": there, "y": second}, {}, {"G0": 2}, (2,))()
+    np.testing.assert_array_equal(backend.download(first), 2 * x)
+    np.testing.assert_array_equal(backend.download(second), 3 * x)
 
 
 @pytest.mark.parametrize("dtype", [u8, u32, i32, i64, f16, bf16, f32], ids=str)
@@ -120,12 +122,11 @@ def test_signed_strides(backend: Driver) -> None:
     strided = tensor(f32, 2, "in", packed=False)
     sides = [("x", "tensor", strided), ("y", "tensor", tensor(f32, 2, "out"))]
     base = np.arange(5 * 96, dtype=np.float32).reshape(5, 96)
-    x = base[::-2, 64::-2]
-    assert x.strides[0] < 0
-    assert x.shape == (3, 33)
-    y = np.full((3, 32), np.nan, np.float32)
-    run(backend, make("reverse", sides, body), {"x": x, "y": y}, grid=(3,))
-    np.testing.assert_array_equal(y, x[:, :32])
+    x = backend.upload(base)[::-2, 64::-2]
+    y = backend.upload(np.full((3, 32), np.nan, np.float32))
+    loaded = backend.load(make("reverse", sides, body))
+    loaded.bind({"x": x, "y": y}, {}, {"G0": 3}, (3,))()
+    np.testing.assert_array_equal(backend.download(y), base[::-2, 64::-2][:, :32])
 
 
 @pytest.mark.parametrize("dtype", [u8, u32, i32, i64, f32], ids=str)
@@ -155,23 +156,77 @@ def test_the_first_axis_of_the_grid_is_axis_zero(backend: Driver) -> None:
 
 
 def test_launches_are_ordered(backend: Driver) -> None:
-    x = np.arange(64, dtype=np.float32)
-    y, z = np.empty(64, np.float32), np.empty(64, np.float32)
+    x, y, z = (backend.upload(np.arange(64, dtype=np.float32)) for _ in range(3))
     twice = backend.load(scaled("twice", 2.0))
     twice.bind({"x": x, "y": y}, {}, {"G0": 2}, (2,))()
     twice.bind({"x": y, "y": z}, {}, {"G0": 2}, (2,))()
     backend.synchronise()
-    np.testing.assert_array_equal(z, 4 * x)
+    np.testing.assert_array_equal(backend.download(z), 4 * np.arange(64, dtype=np.float32))
 
 
 def test_a_bound_launch_reads_memory_afresh(backend: Driver) -> None:
+    ones = backend.upload(np.ones(64, np.float32))
+    x, y = backend.upload(np.zeros(64, np.float32)), backend.upload(np.zeros(64, np.float32))
+    twice = backend.load(scaled("twice", 2.0))
+    bound = twice.bind({"x": x, "y": y}, {}, {"G0": 2}, (2,))
+    for factor in (1.0, 3.0):
+        times = backend.load(scaled("times", factor))
+        times.bind({"x": ones, "y": x}, {}, {"G0": 2}, (2,))()
+        bound()
+        np.testing.assert_array_equal(backend.download(y), np.full(64, 2 * factor, np.float32))
+    twice.bind({"x": x, "y": y}, {}, {"G0": 0}, (0,))()
+
+
+@pytest.mark.parametrize("dtype", [u8, i64, f16, bf16, f32], ids=str)
+def test_what_is_uploaded_comes_back(backend: Driver, dtype: DType) -> None:
+    base = np.random.default_rng(2).integers(0, 100, (5, 7, 3)).astype(dtype.np)
+    for array in (base, base[::-2, 1:, ::2], np.asarray(base[0, 0, 0]), base[:0]):
+        back = backend.download(backend.upload(array))
+        assert back.dtype == array.dtype
+        np.testing.assert_array_equal(back, array)
+
+
+def test_an_upload_and_a_download_are_copies(backend: Driver) -> None:
     x = np.arange(64, dtype=np.float32)
-    y = np.full(64, np.nan, np.float32)
-    run = backend.load(scaled("twice", 2.0)).bind({"x": x, "y": y}, {}, {"G0": 2}, (2,))
-    for factor in (1, 3):
-        x[:] = factor
-        y[:] = np.nan
-        run()
-        backend.synchronise()
-        np.testing.assert_array_equal(y, np.full(64, 2 * factor, np.float32))
-    backend.load(scaled("twice", 2.0)).bind({"x": x, "y": y}, {}, {"G0": 0}, (0,))()
+    x.flags.writeable = False
+    there, y = backend.upload(x), backend.upload(x)
+    before = backend.download(y)
+    backend.load(scaled("twice", 2.0)).bind({"x": there, "y": y}, {}, {"G0": 2}, (2,))()
+    np.testing.assert_array_equal(before, x)
+    np.testing.assert_array_equal(backend.download(there), x)
+    before[:] = 7
+    np.testing.assert_array_equal(backend.download(y), 2 * x)
+
+
+def test_an_upload_is_aligned(backend: Driver) -> None:
+    if backend.device != "cpu" or isinstance(backend, FakeDriver):
+        return  # elsewhere an array has no address that numpy knows
+    for size in (1, 3, 1000):
+        there = backend.upload(np.zeros(size, np.float32))
+        assert there.__array_interface__["data"][0] % 64 == 0
+
+
+def test_elapsed_runs_in_order_and_times_each(backend: Driver) -> None:
+    x, y, z = (backend.upload(np.arange(64, dtype=np.float32)) for _ in range(3))
+    loaded = backend.load(scaled("twice", 2.0))
+    first = loaded.bind({"x": x, "y": y}, {}, {"G0": 2}, (2,))
+    then = loaded.bind({"x": y, "y": z}, {}, {"G0": 2}, (2,))
+    taken = backend.elapsed([first, then, first])
+    assert len(taken) == 3
+    assert all(0 <= seconds < 10 for seconds in taken)
+    np.testing.assert_array_equal(backend.download(z), 4 * np.arange(64, dtype=np.float32))
+    assert backend.elapsed([]) == []
+
+
+def test_elapsed_tells_much_work_from_little(backend: Driver) -> None:
+    loaded = backend.load(scaled("twice", 2.0))
+
+    def launch(groups: int) -> Callable[[], None]:
+        x, y = (backend.upload(np.ones(groups * 32, np.float32)) for _ in range(2))
+        return loaded.bind({"x": x, "y": y}, {}, {"G0": groups}, (groups,))
+
+    small = {"interp": 4096, "fake": 64}
+    little, much = launch(1), launch(small.get(backend.name, 1 << 18))
+    little(), much()
+    taken = backend.elapsed([little, much] * 3)
+    assert min(taken[1::2]) > 2 * min(taken[0::2])

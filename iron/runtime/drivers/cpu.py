@@ -19,6 +19,7 @@ from iron.ir.text import digest
 from iron.runtime.cache import Cache
 from iron.runtime.drivers.cpu_objects import ObjectCache, ObjectStore
 from iron.runtime.drivers.cpu_pool import Pool, pool
+from iron.runtime.drivers.host import HostDriver
 from iron.targets.target import Target
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +97,7 @@ def _field(
             return int.from_bytes(raw.ljust(8, b"\0"), "little", signed=True)
 
 
-class CpuDriver:
+class CpuDriver(HostDriver):
     """Compiles for and launches on this machine's CPU."""
 
     name = "cpu"
@@ -124,9 +125,6 @@ class CpuDriver:
         )
         each = cost.nanoseconds(kernel, uniformity(kernel))
         return CpuExecutable(layout(kernel), linked, symbol, each, pool(target))
-
-    def synchronise(self) -> None:
-        """Launches are finished when they return."""
 
 
 def open_driver() -> CpuDriver:

@@ -8,6 +8,7 @@ from typing import Any
 
 from iron.ir import interp
 from iron.ir.core import Kernel
+from iron.runtime.drivers.host import HostDriver
 from iron.targets.target import Target
 
 
@@ -35,7 +36,7 @@ class Interpreted:
 
 
 @dataclass(slots=True, eq=False)
-class InterpreterDriver:
+class InterpreterDriver(HostDriver):
     """The interpreter at one simd width."""
 
     simd: int = 32
@@ -49,9 +50,6 @@ class InterpreterDriver:
     def load(self, kernel: Kernel) -> Interpreted:
         """Nothing to compile."""
         return Interpreted(kernel)
-
-    def synchronise(self) -> None:
-        """Launches are finished when they return."""
 
 
 def open_driver() -> InterpreterDriver:
