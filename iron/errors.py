@@ -153,6 +153,7 @@ CATALOGUE: dict[str, str] = {
     "E0410": "race between two threads",
     # E05 budget
     "E0501": "shared memory does not fit the target",
+    "E0502": "memory of the device is full",
     # E06 target
     "E0601": "operation does not accept this format",
     "E0602": "target lacks a feature",

@@ -2,7 +2,7 @@
 
 A road is a folder directly under `tests/`. With CI=true a road that ran nothing, and every
 skipped test, is a failure; elsewhere both are named. Tests marked `slow` wait for
-`--full`.
+`--full`; tests marked `device(name)` run where that backend has one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what waits for the switch; the closing report names how many."""
-    out = [item for item in items if item.get_closest_marker("slow")]
-    if out and not config.getoption("--full"):
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if item not in set(out)]
+    """Deselects what waits for the switch or for a device."""
+    slow = not config.getoption("--full")
+    out = {i for i in items if (slow and i.get_closest_marker("slow")) or without_device(i)}
+    if out:
+        config.hook.pytest_deselected(items=list(out))
+        items[:] = [item for item in items if item not in out]
+
+
+def without_device(item: pytest.Item) -> bool:
+    """True for a test that needs a device which this machine does not have."""
+    return any(not ready(mark.args[0]) for mark in item.iter_markers("device"))
+
+
+@cache
+def ready(backend: str) -> bool:
+    """True when the backend can be used here."""
+    from iron.runtime.device import report
+
+    return report(backend).ready
 
 
 class Stopwatch:

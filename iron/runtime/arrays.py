@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +46,34 @@ class Array:
         return (self.pointer + low * size, self.pointer + (high + 1) * size)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """An array that a driver made in its device's memory; kernels take it like any other.
+
+    `memory` keeps the bytes alive, `make` gives another array of the same device.
+    """
+
+    seen: Array
+    memory: Any
+    make: Callable[[tuple[int, ...], DType], Buffer]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return self.seen.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.seen.dtype
+
+
 def describe(value: Any, name: str, kernel: str) -> Array:
     """`value` as an `Array`. E0701 names the parameter and what was passed."""
     if isinstance(value, np.ndarray):
         return _of_numpy(value, name, kernel)
+    if isinstance(value, Buffer):
+        return replace(value.seen, source=value, owner=value.memory)
     if hasattr(value, "__dlpack__"):
         return _of_dlpack(value, name, kernel)
     raise _wrong(name, kernel, f"a {type(value).__name__}", "pass a numpy array or a tensor")
@@ -103,11 +129,19 @@ def _host_view(seen: dlpack.Foreign) -> np.ndarray[Any, Any]:
 
 def allocate(shape: tuple[int, ...], dtype: DType, beside: Any, name: str, kernel: str) -> Array:
     """A new uninitialised array of the same library and device as `beside` (numpy for None)."""
+    if isinstance(beside, Buffer):
+        return describe(beside.make(shape, dtype), name, kernel)
     library = type(beside).__module__.partition(".")[0]
+    if library == "cupy":
+        cupy = importlib.import_module("cupy")
+        with beside.device:
+            return describe(cupy.empty(shape, dtype.np), name, kernel)
+    if library in ("jax", "jaxlib"):
+        jax = importlib.import_module("jax")
+        made = jax.device_put(jax.numpy.empty(shape, dtype.np), beside.device)
+        return describe(made.block_until_ready(), name, kernel)
     if library != "torch":
         return describe(np.empty(shape, dtype.np), name, kernel)
-    import importlib
-
     torch = importlib.import_module("torch")
     kind = torch.bool if dtype.name == "bool" else getattr(torch, _TORCH.get(dtype.name, ""), None)
     if kind is None:

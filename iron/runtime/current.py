@@ -47,7 +47,10 @@ def device() -> str:
 
 
 def for_arrays(arrays: Iterable[tuple[str, Array]], kernel: str) -> Driver:
-    """The driver for these arguments. E0705 when they live on different devices."""
+    """The driver for these arguments. E0705 when they live on different devices.
+
+    A backend in use that stages takes host arrays as well as its own.
+    """
     first: tuple[str, str] | None = None
     for name, array in arrays:
         if first is None:
@@ -63,7 +66,7 @@ def for_arrays(arrays: Iterable[tuple[str, Array]], kernel: str) -> Driver:
     chosen = _CHOSEN.get()
     if chosen is None:
         return driver(where)
-    if first and chosen.device != where:
+    if first and chosen.device != where and not (where == "cpu" and _stages(chosen)):
         raise error(
             "E0705",
             f"the backend in use, {chosen.name}, takes {chosen.device} arrays; "
@@ -72,3 +75,8 @@ def for_arrays(arrays: Iterable[tuple[str, Array]], kernel: str) -> Driver:
             help="move the arguments, or end the `iron.use`",
         )
     return chosen
+
+
+def _stages(chosen: Driver) -> bool:
+    """True for a driver that copies host arrays to its device and back when it is in use."""
+    return getattr(chosen, "stages", False)

@@ -20,10 +20,11 @@ from iron.targets.target import Target
 RUNS = {
     "interp": "the meaning of the language in numpy; checks bounds, races, divergence and reads",
     "cpu": "this processor, through LLVM",
+    "cuda": "an NVIDIA GPU, through NVRTC",
 }
 """What each backend runs on, for people."""
 
-INSTALL = {"cpu": "pip install llvmlite"}
+INSTALL = {"cpu": "pip install llvmlite", "cuda": "pip install 'iron-kernels[cuda]'"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,15 @@ def report(name: str) -> Report:
     """One backend; a driver that cannot be opened is a report, not an error."""
     runs = RUNS.get(name, "")
     try:
-        target = driver(name).target()
+        opened = driver(name)
+        target = opened.target()
     except KernelError as refused:
         found = refused.diagnostic
         return Report(name, runs, None, found.message, found.help or INSTALL.get(name, ""))
     except ImportError as absent:
         return Report(name, runs, None, f"no module named {absent.name}", INSTALL.get(name, ""))
-    return Report(name, runs, target, facts=processor() if name == "cpu" else {})
+    told = processor if name == "cpu" else getattr(opened, "facts", dict)
+    return Report(name, runs, target, facts=told())
 
 
 def processor() -> dict[str, Any]:

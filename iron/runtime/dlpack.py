@@ -58,7 +58,7 @@ class Foreign:
 
 def read(array: Any) -> Foreign:
     """What `array.__dlpack__()` describes. ValueError for an element type Iron does not have."""
-    capsule = array.__dlpack__()
+    capsule = _capsule(array)
     pointer = _capsule_pointer(capsule)
     tensor = ctypes.cast(pointer, ctypes.POINTER(_Tensor)).contents
     dtype = _dtype(tensor)
@@ -68,8 +68,22 @@ def read(array: Any) -> Foreign:
     else:
         strides = row_major(shape)
     device = DEVICES.get(tensor.device.type, f"dlpack device {tensor.device.type}")
+    if tensor.device.id and device != "cpu":
+        device = f"{device}:{tensor.device.id}"
     start = (tensor.data or 0) + tensor.byte_offset
     return Foreign(start, dtype, shape, strides, device, tensor.device.id, (array, capsule))
+
+
+def _capsule(array: Any) -> Any:
+    """The capsule; launches go to the current stream of PyTorch and CuPy, so those need not wait.
+
+    Other libraries make their work precede the legacy default stream (1).
+    """
+    device = getattr(array, "__dlpack_device__", None)
+    if device is None or int(device()[0]) != CUDA:
+        return array.__dlpack__()
+    ordered = type(array).__module__.partition(".")[0] in ("torch", "cupy")
+    return array.__dlpack__(stream=-1 if ordered else 1)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -43,6 +43,7 @@ class Driver(Protocol):
     """A backend on one device; hashable, since executables are kept by driver.
 
     `name` is the backend's name, `device` the kind of memory its arrays live in (`cpu`, `cuda`).
+    One with `stages = True` also takes host arrays, which it copies to its device and back.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Driver(Protocol):
 BACKENDS: dict[str, str] = {
     "interp": "iron.runtime.drivers.interp",
     "cpu": "iron.runtime.drivers.cpu",
+    "cuda": "iron.runtime.drivers.cuda",
 }
 """Backend names and the modules that provide `open_driver() -> Driver`."""
 

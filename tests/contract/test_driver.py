@@ -14,7 +14,11 @@ from iron.ir.types import Type, tensor
 from iron.runtime.driver import BACKENDS, Driver, Executable, driver
 from tests.contract.fake_driver import FakeDriver
 
-DRIVERS = [*BACKENDS, "fake"]
+DEVICES = ("cuda",)
+DRIVERS = [
+    *(pytest.param(n, marks=pytest.mark.device(n)) if n in DEVICES else n for n in BACKENDS),
+    "fake",
+]
 
 
 @pytest.fixture(params=DRIVERS)

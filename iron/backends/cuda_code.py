@@ -1,0 +1,58 @@
+"""A lowered kernel as CUDA text, with the arguments of its entry as the launch packs them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iron.backends.clike import Text, render
+from iron.backends.cuda import CUDA
+from iron.dtypes import DType, i64
+from iron.ir.core import Kernel
+from iron.ir.types import Tensor, element
+from iron.passes.scalarise import scalarise
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument: a `pointer`, `scalar`, `dim`, `stride` along `axis`, or launch `extent`."""
+
+    kind: str
+    name: str
+    axis: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text, arguments in order, threads a group; `dynamic` bytes are asked for at the launch."""
+
+    name: str
+    symbol: str
+    text: Text
+    fields: tuple[Field, ...]
+    threads: int
+    dynamic: int = 0
+
+
+def code_of(kernel: Kernel) -> Code:
+    """The text of `kernel`, lowered."""
+    symbol = "iron_" + re.sub(r"\W", "_", kernel.name)
+    text = render(scalarise(kernel), CUDA, symbol)
+    found = fields(kernel)
+    assert [f.dtype for f in found] == [a.dtype for a in text.arguments]
+    return Code(kernel.name, symbol, text, found, kernel.threads)
+
+
+def fields(kernel: Kernel) -> tuple[Field, ...]:
+    """The arguments: tensors, scalars and dims, then strides, then the outer extents."""
+    made: list[Field] = []
+    for p in kernel.params:
+        kind = "pointer" if isinstance(p.type, Tensor) else p.role
+        made.append(Field(kind, p.name, 0, element(p.type)))
+    for p in kernel.params:
+        if isinstance(p.type, Tensor):
+            axes = p.type.rank - 1 if p.type.packed else p.type.rank
+            made += [Field("stride", p.name, axis, i64) for axis in range(axes)]
+    made += [Field("extent", "", axis, i64) for axis in range(kernel.rank - 1)]
+    return tuple(made)

@@ -1,0 +1,225 @@
+"""NVIDIA's driver interface, as far as Iron uses it: every result checked, addresses as ints.
+
+The only file that calls `cuda.bindings.driver`. Tests hand in a module of the same names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from iron.errors import KernelError, error
+
+INSTALL = "pip install 'iron-kernels[cuda]'"
+NO_DRIVER = "install NVIDIA's driver, 580 or later"
+OLDEST = 13000
+"""The driver interface that cuda-bindings 13.0 and code of NVRTC 13.0 need."""
+
+OUTSIDE = ("ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC")
+
+
+def bindings() -> ModuleType:
+    """`cuda.bindings.driver`. E0603 with the command that installs what is missing."""
+    try:
+        return import_module("cuda.bindings.driver")
+    except ImportError as absent:
+        raise error("E0603", f"no module named {absent.name}", help=INSTALL) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a device says of itself; `driver` is the version of the driver's interface."""
+
+    name: str
+    capability: tuple[int, int]
+    memory: int
+    processors: int
+    driver: str
+
+
+class Api:
+    """One device through its primary context, which PyTorch, CuPy and JAX share."""
+
+    def __init__(self, binding: Any, ordinal: int = 0) -> None:
+        self.cu = binding
+        self.ordinal = ordinal
+        self._success = binding.CUresult.CUDA_SUCCESS
+        self._here = threading.local()
+        self._context = self._open()
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def _open(self) -> Any:
+        try:
+            result = self.cu.cuInit(0)[0]
+        except RuntimeError as absent:
+            raise error("E0603", f"NVIDIA's driver is missing: {absent}", help=NO_DRIVER) from None
+        if result != self._success:
+            raise error("E0603", f"no NVIDIA GPU: {self._named(result)}", help=NO_DRIVER)
+        self._version = int(self.call("cuDriverGetVersion"))
+        if self._version < OLDEST:
+            raise error(
+                "E0603", f"NVIDIA's driver runs CUDA {self._spelled()}", help=f"{NO_DRIVER}"
+            )
+        count = int(self.call("cuDeviceGetCount"))
+        if self.ordinal >= count:
+            raise error(
+                "E0603", f"there are {count} NVIDIA GPUs, and no GPU {self.ordinal}", help=NO_DRIVER
+            )
+        self._device = self.call("cuDeviceGet", self.ordinal)
+        context = self.call("cuDevicePrimaryCtxRetain", self._device)
+        self.call("cuCtxSetCurrent", context)
+        self._here.set = True
+        return context
+
+    def _spelled(self) -> str:
+        return f"{self._version // 1000}.{self._version % 1000 // 10}"
+
+    def facts(self) -> Facts:
+        """The device's name, compute capability, bytes of memory and multiprocessors."""
+        name = self.call("cuDeviceGetName", 128, self._device)
+        return Facts(
+            bytes(name).split(b"\0")[0].decode(),
+            (
+                self._attribute("COMPUTE_CAPABILITY_MAJOR"),
+                self._attribute("COMPUTE_CAPABILITY_MINOR"),
+            ),
+            int(self.call("cuDeviceTotalMem", self._device)),
+            self._attribute("MULTIPROCESSOR_COUNT"),
+            self._spelled(),
+        )
+
+    def _attribute(self, name: str) -> int:
+        which = getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.call("cuDeviceGetAttribute", which, self._device))
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def call(self, name: str, *args: Any) -> Any:
+        """The function's one result, or None; a fault is a KernelError."""
+        result, *rest = getattr(self.cu, name)(*args)
+        if result != self._success:
+            raise self.fault(result, name)
+        return rest[0] if rest else None
+
+    def enter(self) -> None:
+        """Makes the device's context current in this thread."""
+        self.call("cuCtxSetCurrent", self._context)
+
+    def fault(self, result: Any, what: str) -> KernelError:
+        """What a failed call means for the user."""
+        name = self._named(result)
+        if name == "OUT_OF_MEMORY":
+            return error(
+                "E0502", "the GPU's memory is full", help="free arrays, or use smaller ones"
+            )
+        if name in OUTSIDE:
+            return error(
+                "E0404",
+                f"a kernel reached outside its memory, and the GPU stopped it ({name})",
+                notes=("nothing more can be launched from this process",),
+                help='run the call under `iron.use("interp")`, which names the line',
+            )
+        return error("E0901", f"{what}: CUDA error {name}")
+
+    def _named(self, result: Any) -> str:
+        found = str(getattr(result, "name", result))
+        return found.removeprefix("CUDA_ERROR_")
+
+    # --- code -------------------------------------------------------------------------------------
+
+    def function(self, cubin: bytes, symbol: str, shared: int) -> tuple[Any, Any]:
+        """A module in memory and its kernel, which may ask for `shared` bytes at a launch."""
+        self.enter()
+        module = self.call("cuModuleLoadData", cubin)
+        function = self.call("cuModuleGetFunction", module, symbol.encode())
+        if shared:
+            which = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.call("cuFuncSetAttribute", function, which, shared)
+        return module, function
+
+    def launcher(
+        self,
+        function: Any,
+        grid: tuple[int, int],
+        threads: int,
+        shared: int,
+        parameters: int,
+        stream: Callable[[], int],
+    ) -> Callable[[], None]:
+        """A launch on the stream that `stream()` names; `parameters` is the packed arguments."""
+        launch, success = self.cu.cuLaunchKernel, self._success
+        x, y = grid
+
+        def run() -> None:
+            (result,) = launch(function, x, y, 1, threads, 1, 1, shared, stream(), parameters, 0)
+            if result != success:
+                again(result)
+
+        def again(result: Any) -> None:
+            """A thread in which another context is current, or none, gets ours."""
+            if self._named(result) not in ("INVALID_CONTEXT", "INVALID_HANDLE"):
+                raise self.fault(result, "launch")
+            self.enter()
+            self.call(
+                "cuLaunchKernel", function, x, y, 1, threads, 1, 1, shared, stream(), parameters, 0
+            )
+
+        return run
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> int:
+        """The address of `size` new bytes, aligned to 256."""
+        self.enter()
+        return int(self.call("cuMemAlloc", max(1, size)))
+
+    def free(self, address: int) -> None:
+        """Gives memory back; the device finishes what uses it first."""
+        self.enter()
+        self.call("cuMemFree", address)
+
+    def send(self, to: int, host: int, size: int) -> None:
+        """Copies from host memory; earlier launches on the default stream come first."""
+        if size:
+            self.enter()
+            self.call("cuMemcpyHtoD", to, host, size)
+
+    def fetch(self, host: int, at: int, size: int) -> None:
+        """Copies to host memory, after what was launched on the default stream."""
+        if size:
+            self.enter()
+            self.call("cuMemcpyDtoH", host, at, size)
+
+    def synchronise(self) -> None:
+        """Waits for everything launched from this process on the device."""
+        self.enter()
+        self.call("cuCtxSynchronize")
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def event(self) -> Any:
+        """A new event that keeps time."""
+        return self.call("cuEventCreate", 0)
+
+    def record(self, event: Any, stream: int) -> None:
+        """Marks the end of what is on the stream so far."""
+        self.call("cuEventRecord", event, stream)
+
+    def between(self, first: Any, last: Any) -> float:
+        """Seconds between two events that have happened."""
+        return float(self.call("cuEventElapsedTime", first, last)) / 1e3
+
+    def drop(self, event: Any) -> None:
+        """Gives an event back."""
+        self.call("cuEventDestroy", event)
+
+    def capturing(self, stream: int) -> bool:
+        """True while the stream records a graph."""
+        self.enter()
+        status = self.call("cuStreamIsCapturing", stream)
+        return status != self.cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE

@@ -1,0 +1,55 @@
+"""NVIDIA GPUs by compute capability, as NVRTC's architecture names.
+
+Source: CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
+"""
+
+from __future__ import annotations
+
+from iron.errors import error
+from iron.targets.target import Target
+
+SIMD = 32
+MAX_THREADS = 1024
+STATIC_SHARED = 48 << 10
+"""Bytes of group memory a kernel may declare; what goes beyond is asked for at the launch."""
+MOST_GROUPS = (1 << 31) - 1
+"""Blocks of a grid along x; 65535 along y."""
+
+
+def _gpu(name: str, shared_kib: int, *features: str) -> Target:
+    found = frozenset({"cuda", *features})
+    return Target(name, "gpu", SIMD, MAX_THREADS, shared_kib << 10, found, cpu=name)
+
+
+SM_80 = _gpu("sm_80", 163)
+SM_90A = _gpu("sm_90a", 227, "sm_90")
+SM_100A = _gpu("sm_100a", 227, "sm_100")
+
+LEVELS = {t.name: t for t in (SM_80, SM_90A, SM_100A)}
+
+# KiB of group memory of the other members of each generation.
+_OTHERS = {
+    "sm_86": 99,
+    "sm_87": 163,
+    "sm_88": 99,
+    "sm_89": 99,
+    "sm_103a": 227,
+    "sm_110a": 227,
+    "sm_120a": 99,
+    "sm_121a": 99,
+}
+
+
+def of_capability(major: int, minor: int) -> Target:
+    """The target of a GPU of compute capability `major.minor`. E0603 below 8.0."""
+    number = 10 * major + minor
+    name = f"sm_{number}{'a' if major >= 9 else ''}"
+    if name in LEVELS:
+        return LEVELS[name]
+    if name in _OTHERS:
+        return _gpu(name, _OTHERS[name])
+    raise error(
+        "E0603",
+        f"this GPU has compute capability {major}.{minor}",
+        help="the CUDA backend needs 8.0 or later, as far as NVRTC 13.0 knows it",
+    )
