@@ -193,6 +193,14 @@ def dot(trace: Trace, a: object, b: object) -> object:
     return reduced(trace, products, "add")
 
 
+def dot4(trace: Trace, a: object, b: object, c: object) -> object:
+    """`dot4(a, b, c)`: the bytes of two words multiplied and added to c."""
+    held = [loaded(trace, x) for x in (a, b, c)]
+    if not any(runtime(x) for x in held):
+        return _eagerly(trace, LANG.dot4, held)
+    return trace.emit("dot4", *(as_value(trace, x, i32) for x in held), surface="dot4")
+
+
 def _f32_vector(x: object) -> bool:
     return isinstance(x, Value) and isinstance(x.type, Vector) and x.type.elem is f32
 
@@ -287,7 +295,7 @@ def functions() -> dict[Any, Handler]:
         getattr(LANG, name): elementwise(ROWS.get(name, name), getattr(LANG, name))
         for name in SINGULAR.split()
     }
-    own = (add, absolute, cdiv, next_pow2, where, bitcast, vec, zeros, full, iota, dot, table)
+    own = (add, absolute, cdiv, next_pow2, where, bitcast, vec, zeros, full, iota, dot, dot4, table)
     for handler in (*own, *launching.EMITTERS, *collectives.EMITTERS):
         known[getattr(LANG, handler.__name__)] = handler
     known |= collectives.family()

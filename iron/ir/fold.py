@@ -27,7 +27,7 @@ def fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) 
 
     Operands that the row does not take raise OpTypeError, folded or not.
     """
-    if row.sig and len(args) != len(row.operands):
+    if row.ref is not None and len(args) != len(row.operands):
         return None
     found = _fold(b, row, args, attrs)
     if found is not None:

@@ -106,6 +106,21 @@ def _mulhi_u64(a: Array, b: Array) -> Array:
     return a1 * b1 + (middle >> half) + (cross >> half)
 
 
+def dot4(a: Array, b: Array, c: Array) -> Array:
+    """c plus the products of the four bytes of a and b, wrapping; an i32 holds signed bytes."""
+    total = np.asarray(c).astype(np.int64)
+    for byte in range(4):
+        total = total + _byte(a, byte) * _byte(b, byte)
+    return total.astype(np.int32)[()]
+
+
+def _byte(word: Array, number: int) -> np.ndarray[Any, Any]:
+    value = np.asarray(word)
+    signed = value.dtype.kind == "i"
+    moved = _unsigned(value) >> np.uint32(8 * number)
+    return moved.astype(np.int8 if signed else np.uint8).astype(np.int64)
+
+
 # --- bits -----------------------------------------------------------------------------------------
 
 

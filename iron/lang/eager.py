@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from iron.dtypes import DType, f32, i32, of_numpy
+from iron.dtypes import DType, f32, i32, of_numpy, u32
 from iron.errors import error
 from iron.lang.value import Value
 
@@ -39,6 +39,22 @@ def apply(name: str, *args: Value) -> Value:
 
         wide = row.truth(*(np.asarray(a, np.float64) for a in held))
         return np.asarray(wide).astype(np.float32)[()]
+
+
+def words(name: str, *args: Value) -> Value:
+    """A row whose operands have dtypes of their own; Python numbers are i32."""
+    from iron.ir import scalar
+    from iron.ir.table import TABLE
+
+    import_module("iron.ir.ops")
+    held = [scalar.cast(a, i32) if common(name, a) is None else a for a in args]
+    dtypes = [common(name, a) for a in held]
+    if any(t is not i32 and (t is not u32 or n == len(held) - 1) for n, t in enumerate(dtypes)):
+        listed = ", ".join(map(str, dtypes))
+        raise error("E0201", f"`{name}` of {listed}", help="it takes words (i32 or u32) and an i32")
+    row = TABLE[name]
+    assert row.ref is not None
+    return row.ref(*held)
 
 
 def _of_numbers(row: Any, args: tuple[Value, ...]) -> Value:

@@ -132,6 +132,17 @@ def mulhi(a: Value, b: Value) -> Value:
     return eager.apply("mulhi", a, b)
 
 
+def dot4(a: Value, b: Value, c: Value) -> Value:
+    """c plus the sum of the products of the four bytes of a and b, as a wrapping i32.
+
+    a and b are words: the bytes of an i32 are signed, those of a u32 are not; c is an i32.
+
+    >>> dot4(u32(0xFF000001), i32(-1), i32(6))
+    np.int32(-250)
+    """
+    return eager.words("dot4", a, b, c)
+
+
 def absolute(x: Value) -> Value:
     """|x|; the least signed integer stays itself. `abs(x)` is the same.
 

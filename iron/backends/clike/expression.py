@@ -113,6 +113,11 @@ def _function(name: str) -> Spelling:
     return spell
 
 
+def _dot4(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
+    """One definition for each pair of words."""
+    return call("iron_dot4_" + "_".join(str(a.type) for a in op.args[:2]), args)
+
+
 def _bitwise(symbol: str, level: int, truth: str, truth_level: int) -> Spelling:
     integers, bools = _infix(symbol, level), _infix(truth, truth_level)
 
@@ -215,6 +220,7 @@ SPELLINGS: dict[str, Spelling] = {
     "gt": _infix(">", ORDER),
     "ge": _infix(">=", ORDER),
     "where": _where,
+    "dot4": _dot4,
     "cast": _cast,
     "bitcast": _bitcast,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iron.dtypes import DTYPES, DType
+from iron.dtypes import DTYPES, DType, i32, u32
 
 Put = Callable[[str, str, str, str], None]
 
@@ -26,6 +26,9 @@ def shared_functions(before: str) -> dict[str, str]:
 
     for t in _INTEGERS:
         _integer(t, add)
+    for a in (u32, i32):
+        for b in (u32, i32):
+            add(f"iron_dot4_{a}_{b}", "i32", f"{a} a, {b} b, i32 c", _dot4(a, b))
     _floats(add)
     for t in _INTEGERS:
         add(f"iron_f32_to_{t}", str(t), "f32 x", _saturating(t))
@@ -67,6 +70,18 @@ def _integer(t: DType, put: Put) -> None:
     put(f"iron_shr_{t}", str(t), f"{t} a, {t} b", f"return ({t})(a >> {count});")
     put(f"iron_mulhi_{t}", str(t), f"{t} a, {t} b", _high_product(t))
     _bit_counts(t, put)
+
+
+def _dot4(a: DType, b: DType) -> str:
+    """The sum in u32, where wrapping is defined."""
+    products = [f"{_byte('a', a, n)} * {_byte('b', b, n)}" for n in range(4)]
+    lines = [f"sum += (u32)({p});" for p in products]
+    return "\n".join(["u32 sum = (u32)c;", *lines, "return (i32)sum;"])
+
+
+def _byte(word: str, t: DType, number: int) -> str:
+    moved = f"({word} >> {8 * number})" if number else word
+    return f"(i32)({'i8' if t.kind == 'i' else 'u8'}){moved}"
 
 
 def _quotient(t: DType) -> str:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from iron.analysis.uniform import uniformity
-from iron.backends.cpu import arith, control, convert, group, memory, pieces
+from iron.backends.cpu import arith, control, convert, dots, group, memory, pieces
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.simt import split
 from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, ScalarForm
@@ -211,6 +211,7 @@ def _scalar_cast(x: Lanes, op: Op, operands: list[str]) -> str:
 RULES: dict[str, Rule] = {
     **dict.fromkeys(arith.SPELLINGS, _elementwise),
     **convert.RULES,
+    **dots.RULES,
     **memory.RULES,
     **control.RULES,
     **group.RULES,

@@ -107,6 +107,15 @@ def _bitcast(s: Scene) -> None:
     s.pool.bits(s.pool.pick(t), s.pool.rng.choice(s.pool.bit_targets(t)))
 
 
+def _dot4(s: Scene) -> None:
+    """Bytes of words, signed or not; a constant now and then."""
+    pool, rng = s.pool, s.pool.rng
+    words = [pool.pick(rng.choice([i32, u32])) for _ in range(2)]
+    if rng.random() < 0.3:
+        words[rng.randrange(2)] = pool.const(rng.choice([i32, u32]))
+    pool.emit("dot4", *words, pool.pick(i32))
+
+
 def _vectors(s: Scene) -> None:
     """Takes vectors apart and packs others."""
     pool, rng = s.pool, s.pool.rng
@@ -351,6 +360,7 @@ def _for(s: Scene) -> None:
 
 STEPS: list[tuple[Callable[[Scene], None], int]] = [
     (_bitcast, 3),
+    (_dot4, 2),
     (_vectors, 4),
     (_load, 6),
     (_grid_load, 2),

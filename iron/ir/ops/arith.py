@@ -1,9 +1,15 @@
 """Arithmetic, comparison and bit rows: elementwise, pure, typed by signature."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from iron.dtypes import i32, u32
 from iron.ir import scalar
-from iron.ir.table import Trait, defop
+from iron.ir.core import Block, Value
+from iron.ir.table import OpTypeError, Trait, defop
+from iron.ir.types import Type
 
 ELEMENT = Trait.PURE | Trait.ELEMENTWISE
 SYMMETRIC = ELEMENT | Trait.COMMUTATIVE
@@ -383,4 +389,25 @@ where = defop(
     ref=scalar.where,
     c="{c} ? {a} : {b}",
     doc="a where c holds, else b; both are evaluated.",
+)
+
+
+def _dot4(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
+    if len(args) != 3:
+        raise OpTypeError(f"takes 3 operands, got {len(args)}")
+    words, total = [a.type for a in args[:2]], args[2].type
+    if any(t is not i32 and t is not u32 for t in words) or total is not i32:
+        listed = ", ".join(str(a.type) for a in args)
+        raise OpTypeError(f"takes two words of four bytes (i32 or u32) and an i32, got {listed}")
+    return (i32,)
+
+
+dot4 = defop(
+    "dot4",
+    "a b c",
+    infer=_dot4,
+    traits=ELEMENT,
+    ref=scalar.dot4,
+    doc="c plus the sum of the products of the four bytes of a and b, wrapping. The bytes of an "
+    "i32 word are signed, those of a u32 word are not; the sum is an i32.",
 )
