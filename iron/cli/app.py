@@ -6,7 +6,7 @@ import traceback
 
 import typer
 
-from iron.cli import clean, config, device, init, inspect, quantize, test, weights
+from iron.cli import build, clean, config, device, init, inspect, quantize, test, weights
 from iron.cli.output import console
 from iron.errors import KernelError, Loc, error
 
@@ -16,10 +16,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Checks, inspects and sets up kernels written in Iron.",
+    help="Checks, builds, inspects and sets up kernels written in Iron.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("test")(test.run)
+app.command("build")(build.build)
+app.command("emit")(build.emit)
 app.command("inspect")(inspect.inspect)
 app.command("device")(device.device)
 app.command("init")(init.init)

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from iron.cli.configuration import Configuration, load
-from iron.cli.output import JsonFlag, console, print_json
+from iron.cli.output import JsonFlag, print_json
+from iron.cli.rows import collect, document, report
 from iron.errors import error
 from iron.runtime.driver import BACKENDS
-from iron.worker.campaign import Campaign, Finished, MakeTrial, Row
+from iron.worker.campaign import Campaign, MakeTrial
 from iron.worker.hunt import Hunt, listed
-from iron.worker.supervise import Limits, Lost
-
-FAULTS_SHOWN = 3
+from iron.worker.supervise import Limits
 
 
 def run(
@@ -83,14 +80,14 @@ def run(
             "seed": seed,
         }
     )
-    campaign = _campaign(resolved, tuple(filter or ()), dtypes, fail_fast)
+    campaign = campaign_of(resolved, resolved["backends"], tuple(filter or ()), dtypes, fail_fast)
     campaign = replace(campaign, larger=sanitize, trial=trial)
     started = time.monotonic()
-    rows = _collect(campaign, "nothing" if json else "rows" if verbose else "kernels")
+    rows = collect(campaign, "nothing" if json else "rows" if verbose else "kernels")
     if json:
-        print_json(_document(rows, time.monotonic() - started))
+        print_json(document(rows, time.monotonic() - started))
     else:
-        _report(rows, time.monotonic() - started)
+        report(rows, time.monotonic() - started)
     if not rows:
         raise typer.Exit(2)
     if any(row.faults for row in rows):
@@ -125,10 +122,15 @@ def worker_command(resolved: Configuration, backend: str) -> tuple[str, ...]:
     return found if root is None else (*found, str(root), str(root / "src"))
 
 
-def _campaign(
-    resolved: Configuration, filters: tuple[str, ...], dtypes: str | None, fail_fast: bool
+def campaign_of(
+    resolved: Configuration,
+    backends: tuple[str, ...],
+    filters: tuple[str, ...],
+    dtypes: str | None,
+    fail_fast: bool = False,
 ) -> Campaign:
-    for name in resolved["backends"]:
+    """The campaign over the project's kernels that these settings and flags ask for."""
+    for name in backends:
         if name not in BACKENDS:
             source = resolved.values["backends"].source
             known = ", ".join(BACKENDS)
@@ -136,7 +138,7 @@ def _campaign(
     os.environ["IRON_CACHE_DIR"] = str(resolved["cache_dir"])
     return Campaign(
         packages=resolved["kernels"],
-        backends=resolved["backends"],
+        backends=backends,
         command=lambda backend: worker_command(resolved, backend),
         filters=filters,
         dtypes=tuple(d.strip() for d in dtypes.split(",")) if dtypes else (),
@@ -145,84 +147,3 @@ def _campaign(
         fail_fast=fail_fast,
         limits=Limits(resolved["timeout"], resolved["memory"]),
     )
-
-
-def _collect(campaign: Campaign, shown: str) -> list[Row]:
-    """All rows; `shown` is `nothing`, `kernels` (a line a kernel, and red rows) or `rows`."""
-    out = console()
-    rows: list[Row] = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    hidden = shown == "nothing" or not out.is_terminal
-    with Progress(*columns, console=out, transient=True, disable=hidden) as bar:
-        task = bar.add_task("kernels", total=None)
-        try:
-            for said in campaign.run():
-                if isinstance(said, Row):
-                    rows.append(said)
-                    bar.update(task, advance=1, description=said.name)
-                    if shown == "rows":
-                        _print_row(out, said)
-                elif shown == "kernels":
-                    _print_kernel(out, said, rows)
-        except Lost as lost:
-            raise error("E0803", "the kernels cannot be listed", notes=(lost.text,)) from None
-    return rows
-
-
-def _print_kernel(out: Console, done: Finished, rows: list[Row]) -> None:
-    mine = [r for r in rows if (r.backend, r.kernel) == (done.backend, done.kernel)]
-    red = [r for r in mine if r.faults]
-    if mine:
-        _print_line(out, done.backend, done.kernel, mine, f"{len(red)} rows FAILED" if red else "")
-    for row in red:
-        out.print(f"    {row.name}", style="red", markup=False)
-        _print_faults(out, row)
-
-
-def _print_row(out: Console, row: Row) -> None:
-    bad = f"{len(row.faults)} FAILED" if row.faults else ""
-    _print_line(out, row.backend, row.name, [row], bad)
-    _print_faults(out, row)
-
-
-def _print_line(out: Console, backend: str, name: str, rows: list[Row], bad: str) -> None:
-    cases, seconds = sum(r.cases for r in rows), sum(r.seconds for r in rows)
-    line = f"{backend:7} {name:32} {cases:6} {rows[0].unit} {seconds:7.2f} s  "
-    out.print(line, end="", markup=False)
-    out.print(bad or "ok", style="bold red" if bad else "green")
-
-
-def _print_faults(out: Console, row: Row) -> None:
-    for fault in row.faults[:FAULTS_SHOWN]:
-        out.print(f"        {fault.kind}: {fault.case}", style="red", markup=False)
-        for text in fault.text.splitlines():
-            out.print(f"            {text}", markup=False)
-    if len(row.faults) > FAULTS_SHOWN:
-        out.print(f"        and {len(row.faults) - FAULTS_SHOWN} more")
-
-
-def _report(rows: list[Row], seconds: float) -> None:
-    out = console()
-    if not rows:
-        out.print("no kernel matches; `iron inspect` lists the kernels")
-        return
-    red = sum(bool(row.faults) for row in rows)
-    cases = sum(row.cases for row in rows)
-    text = f"{len({row.kernel for row in rows})} kernels, {len(rows)} rows, {cases} {rows[0].unit}"
-    failed = f", {red} rows FAILED" if red else ""
-    out.print(f"{text}{failed} in {seconds:.1f} s", style="bold red" if red else "green")
-
-
-def _document(rows: list[Row], seconds: float) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "rows": [{**asdict(row), "name": row.name, "ok": not row.faults} for row in rows],
-        "cases": sum(row.cases for row in rows),
-        "failed": sum(bool(row.faults) for row in rows),
-        "seconds": seconds,
-    }

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from iron.dtypes import DType, by_name, i32
+from iron.dtypes import DType, by_name
 from iron.errors import error
 from iron.ir import scalar
 from iron.ir.core import Kernel, Op, Value
@@ -65,18 +65,34 @@ def _node(op: Op, nodes: Mapping[Value, Node]) -> Node:
     return {"op": op.name, "args": [nodes[a] for a in op.args], "type": kind}
 
 
-def dim_node(size: int | Dim | DimExpr) -> Node:
-    """A declared size: an expression of dims in i32."""
-    kind = i32.name
+def dim_node(size: int | Dim | DimExpr, known: Mapping[str, Any], index: DType) -> Node:
+    """A declared size as an expression of dims in `index`; names in `known` are numbers."""
     if isinstance(size, int):
-        return {"constant": size, "type": kind}
+        return number(size, index)
     if isinstance(size, Dim):
-        return {"parameter": size.name, "type": kind}
-    if size.op == "cdiv":
-        down = {"op": "neg", "args": [dim_node(size.a)], "type": kind}
-        quotient = {"op": "floordiv", "args": [down, dim_node(size.b)], "type": kind}
-        return {"op": "neg", "args": [quotient], "type": kind}
-    return {"op": DIM_OPS[size.op], "args": [dim_node(size.a), dim_node(size.b)], "type": kind}
+        if size.name in known:
+            return number(known[size.name], index)
+        return {"parameter": size.name, "type": index.name}
+    a, b = dim_node(size.a, known, index), dim_node(size.b, known, index)
+    return ceil_div(a, b) if size.op == "cdiv" else call(DIM_OPS[size.op], a, b)
+
+
+def number(value: int, dtype: DType) -> Node:
+    """A constant."""
+    return {"constant": value, "type": dtype.name}
+
+
+def call(op: str, *args: Node) -> Node:
+    """A row of the op table on operands of one type; of constants it is a constant."""
+    made: Node = {"op": op, "args": list(args), "type": args[0]["type"]}
+    if all("constant" in a for a in args):
+        return {"constant": _plain(evaluate(made, {})), "type": made["type"]}
+    return made
+
+
+def ceil_div(a: Node, b: Node) -> Node:
+    """The quotient rounded up."""
+    return call("neg", call("floordiv", call("neg", a), b))
 
 
 def _plain(value: Any) -> bool | int | float | str:

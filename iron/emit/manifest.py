@@ -7,46 +7,91 @@ is left to a comment. The form is `manifest.schema.json` beside this file.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from importlib.resources import files
+from itertools import accumulate
 from typing import Any, Final
 
 from iron import __version__
 from iron.analysis.budget import shared_bytes
-from iron.dtypes import DType
-from iron.emit.expression import Node, dim_node, host_nodes, text
+from iron.dtypes import bool_, i32, i64
+from iron.emit import naming
+from iron.emit.expression import Node, call, host_nodes, number, text
+from iron.emit.shape import shape
+from iron.front.bind import Binding
+from iron.front.specialise import LIMIT
 from iron.ir.core import Kernel, Param
 from iron.ir.text import digest
 from iron.ir.types import Tensor, element
 from iron.lang.declare import KernelFunction
-from iron.lang.parameter import ConstSpec, ParamSpec
 
-SCHEMA_VERSION: Final = 1
-HASH_DIGITS: Final = 8
+SCHEMA_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Specialised:
     """A kernel function at one binding: what `front` made of it, and what was bound.
 
-    `formats` names the formats of packed weights, `fixed` holds the dims that this code is
-    specialised for.
+    `fixed` holds the dims that this code is specialised for, `given` names the Consts that were
+    asked for; the others were left to their defaults and to the target.
     """
 
     declared: KernelFunction
     kernel: Kernel
-    dtypes: Mapping[str, DType] = field(default_factory=dict[str, DType])
-    consts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    binding: Binding = field(default_factory=Binding)
     fixed: Mapping[str, int] = field(default_factory=dict[str, int])
-    formats: Mapping[str, str] = field(default_factory=dict[str, str])
+    given: frozenset[str] = frozenset()
+
+    @property
+    def alias(self) -> str:
+        """The name that stays; see `naming.alias`."""
+        return naming.alias(self.declared, self.binding, self.fixed, self.given)
+
+    @property
+    def choice_of(self) -> str:
+        """The name that this kernel shares with the alternatives of its `choose`."""
+        return naming.alias(self.declared, self.binding, self.fixed, self.given, chosen=False)
+
+    @property
+    def symbol(self) -> str:
+        """The name that no other kernel has."""
+        return naming.symbol(self.alias, self.kernel)
 
 
 def manifest(entries: Iterable[Specialised]) -> dict[str, Any]:
-    """The document, kernels in order of their symbols, so that equal kernels give equal bytes."""
-    listed = sorted((entry(e) for e in entries), key=lambda e: e["symbol"])
+    """The document of kernels without compiled code."""
+    return document(entry(e) for e in entries)
+
+
+def document(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The document, kernels in order of their symbols, so that equal kernels give equal bytes.
+
+    Records of one symbol become one, with the targets of all. Where several kernels of a target
+    and simd width would share an alias, each of them is called by its symbol alone.
+    """
+    merged: dict[str, dict[str, Any]] = {}
+    for record in entries:
+        known = merged.setdefault(record["symbol"], {**record, "targets": []})
+        known["targets"] += [t for t in record["targets"] if t not in known["targets"]]
+    listed = [merged[symbol] for symbol in sorted(merged)]
+    for record in listed:
+        record["targets"].sort(key=lambda t: t["target"])
+    bearers = Counter(bearer for record in listed for bearer in _bearers(record))
+    shared = {alias for (alias, _, _), count in bearers.items() if count > 1}
+    for record in listed:
+        if record["alias"] in shared:
+            record["alias"] = record["symbol"]
     return {"schema": SCHEMA_VERSION, "iron": __version__, "kernels": listed}
+
+
+def _bearers(record: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    """Where a record's alias is spoken for; a kernel without compiled code counts once."""
+    simd = record["launch"]["simd"]
+    targets = [t["target"] for t in record["targets"]] or [""]
+    return [(record["alias"], simd, target) for target in targets]
 
 
 def dumps(document: Mapping[str, Any]) -> str:
@@ -59,25 +104,23 @@ def schema() -> dict[str, Any]:
     return json.loads(files("iron.emit").joinpath("manifest.schema.json").read_text("utf-8"))
 
 
-def entry(of: Specialised) -> dict[str, Any]:
-    """The manifest's record of one kernel."""
+def entry(of: Specialised, targets: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """The manifest's record of one kernel and of the code that was compiled from it."""
     kernel = of.kernel
     groups, conditions = host_nodes(kernel)
-    identity = digest(kernel)
-    alias = symbol_alias(of)
+    parameters = [_parameter(of, p, at) for at, p in enumerate(kernel.params)]
     return {
         "name": of.declared.name,
-        "symbol": f"{alias}_{identity[:HASH_DIGITS]}",
-        "alias": alias,
-        "ir": identity,
+        "symbol": of.symbol,
+        "alias": of.alias,
+        "choice_of": of.choice_of,
+        "ir": digest(kernel),
         "summary": summary(of.declared.fn.__doc__ or ""),
-        "dtypes": {name: dtype.name for name, dtype in of.dtypes.items()},
-        "formats": dict(of.formats),
-        "consts": {name: _constant(value) for name, value in of.consts.items()},
+        "dtypes": {name: dtype.name for name, dtype in of.binding.dtypes.items()},
+        "formats": {name: form.name for name, form in of.binding.formats.items()},
+        "consts": {name: _constant(value) for name, value in of.binding.consts.items()},
         "fixed": dict(of.fixed),
-        "parameters": [
-            _parameter(p, at, of.declared.signature) for at, p in enumerate(kernel.params)
-        ],
+        "parameters": parameters,
         "launch": {
             "groups": [_expression(n) for n in groups],
             "threads": kernel.threads,
@@ -86,20 +129,14 @@ def entry(of: Specialised) -> dict[str, Any]:
             "shared_bytes": shared_bytes(kernel),
         },
         "requires": [
-            {"condition": _expression(n), "message": r.message}
-            for n, r in zip(conditions, kernel.requires, strict=True)
+            *(
+                {"condition": _expression(n), "message": r.message}
+                for n, r in zip(conditions, kernel.requires, strict=True)
+            ),
+            *_countable(parameters, kernel),
         ],
+        "targets": [dict(t) for t in targets],
     }
-
-
-def symbol_alias(of: Specialised) -> str:
-    """`iron_<op>_<dtype>[_<variant>]`: dtypes, formats, then the Consts of variants and choose."""
-    parts = ["iron", of.declared.name, *(d.name for d in of.dtypes.values())]
-    parts += [_word(name) for name in of.formats.values()]
-    for name in (*of.declared.variants, *of.declared.choose):
-        if name in of.consts:
-            parts.append(f"{name.lower()}{_word(of.consts[name])}")
-    return "_".join(parts)
 
 
 def summary(doc: str) -> str:
@@ -108,9 +145,7 @@ def summary(doc: str) -> str:
     return " ".join(first.split())
 
 
-def _parameter(
-    param: Param, at: int, signature: Mapping[str, ParamSpec | ConstSpec]
-) -> dict[str, Any]:
+def _parameter(of: Specialised, param: Param, at: int) -> dict[str, Any]:
     record: dict[str, Any] = {
         "name": param.name,
         "index": at,
@@ -118,16 +153,36 @@ def _parameter(
         "dtype": element(param.type).name,
     }
     if isinstance(param.type, Tensor):
-        spec = signature.get(param.name)
         record["access"] = param.type.space
         record["rank"] = param.type.rank
         record["contiguous"] = param.type.packed
-        if isinstance(spec, ParamSpec) and spec.dims is not None:
-            record["shape"] = [_expression(dim_node(size)) for size in spec.dims]
+        sizes = shape(of.declared, of.kernel, of.binding, of.fixed, param)
+        record["shape"] = [_expression(size) for size in sizes]
         owner = param.name.split(".")[0]
         if owner != param.name:
             record["plane_of"] = owner
     return record
+
+
+def _countable(parameters: list[dict[str, Any]], kernel: Kernel) -> Iterator[dict[str, Any]]:
+    """An `each` kernel counts elements in its index dtype, so no tensor may have more."""
+    seen: list[Node] = []
+    for record in parameters:
+        sizes = [size["tree"] for size in record.get("shape", ())]
+        if not kernel.each or kernel.index is not i32 or len(sizes) < 2:
+            continue
+        wide = [{"op": "cast", "args": [size], "type": i64.name} for size in sizes]
+        # Each product on its own: of three or more sizes the last may wrap.
+        products = list(accumulate(wide, partial(call, "mul")))[1:]
+        if products[-1] not in seen:
+            seen.append(products[-1])
+            few = [_comparison("lt", p, number(LIMIT, i64)) for p in products]
+            message = f"`{record['name']}` must have fewer than 2^31 elements"
+            yield {"condition": _expression(reduce(partial(call, "and"), few)), "message": message}
+
+
+def _comparison(op: str, a: Node, b: Node) -> Node:
+    return {"op": op, "args": [a, b], "type": bool_.name}
 
 
 def _expression(node: Node) -> dict[str, Any]:
@@ -136,9 +191,3 @@ def _expression(node: Node) -> dict[str, Any]:
 
 def _constant(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) else str(value)
-
-
-def _word(value: Any) -> str:
-    """A Const's value as part of a C identifier."""
-    plain = int(value) if isinstance(value, bool) else getattr(value, "name", value)
-    return re.sub(r"\W", "_", str(plain).replace("-", "m"))

@@ -36,10 +36,21 @@ def modules(packages: tuple[str, ...]) -> Iterator[str]:
 
 
 def kernels(module: str) -> dict[str, KernelFunction | PlanFunction]:
-    """The kernels and plans that `module` itself defines, in order; imports it."""
+    """The kernels and plans that `module` itself defines, in order; imports it.
+
+    They go by their function's name. Where one factory makes several of one name, they go by the
+    names that the module gives them.
+    """
     loaded: ModuleType = importlib.import_module(module)
-    return {
-        value.name: value
-        for value in vars(loaded).values()
+    own = {
+        variable: value
+        for variable, value in vars(loaded).items()
         if isinstance(value, KernelFunction | PlanFunction) and value.fn.__module__ == module
+    }
+    bearers: dict[str, set[int]] = {}
+    for value in own.values():
+        bearers.setdefault(value.name, set()).add(id(value))
+    return {
+        value.name if len(bearers[value.name]) == 1 else variable: value
+        for variable, value in own.items()
     }

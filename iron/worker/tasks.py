@@ -1,4 +1,4 @@
-"""What a worker does for each request: list modules, list a module's cases, run one case."""
+"""What a worker does for each request: list modules and cases, run a case, build code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from iron.check.expand import ConcreteCase, expand
 from iron.check.sanitize import FACTOR, enlarged, is_largest, not_enlarged
 from iron.lang.declare import KernelFunction, PlanFunction
 from iron.worker import discover
+from iron.worker.compiling import Compiling
 from iron.worker.mutants import Mutants
 from iron.worker.protocol import Message, ProtocolError
 
@@ -26,6 +27,7 @@ def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
     """
     cases = cache(_cases)
     mutants = Mutants()
+    compiling = Compiling()
 
     def answer(request: Message) -> Iterator[Message]:
         do = request.get("do")
@@ -43,6 +45,9 @@ def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
         elif do == "mutants":
             found = cases(request["module"], request["kernel"])
             yield from mutants.answer(request, found, request["seed"])
+        elif do == "build":
+            found = cases(request["module"], request["kernel"])
+            yield from compiling.answer(request, found)
         else:
             raise ProtocolError(f"unknown request {do!r}")
 

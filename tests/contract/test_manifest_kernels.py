@@ -62,8 +62,7 @@ def read(name: str) -> list[tuple[Specialised, Interpreted]]:
             continue
         binding = call.binding
         fixed = {d: binding.dims[d] for d in sorted(call.fixed)}
-        formats = {n: f.name for n, f in binding.formats.items()}
-        of = Specialised(KERNELS[name], call.kernel, binding.dtypes, binding.consts, fixed, formats)
+        of = Specialised(KERNELS[name], call.kernel, binding, fixed)
         out.append((of, call))
     return out
 
@@ -91,7 +90,8 @@ def test_geometry_preconditions_and_shapes_are_true(name: str):
         trees = [e["tree"] for e in entry["launch"]["groups"]]
         assert tuple(max(0, int(evaluate(t, env))) for t in trees) == extents
         held = [bool(evaluate(r["condition"]["tree"], env)) for r in entry["requires"]]
-        assert held == [r not in failed for r in call.kernel.requires]
+        own = [r not in failed for r in call.kernel.requires]
+        assert held == own + [True] * (len(held) - len(own))
         for parameter in entry["parameters"]:
             if "shape" in parameter:
                 shape = tuple(int(evaluate(e["tree"], env)) for e in parameter["shape"])
@@ -116,6 +116,16 @@ def test_symbols_are_unique_and_the_document_is_stable():
     symbols = [e["symbol"] for e in document["kernels"]]
     assert len(set(symbols)) == len(symbols)
     assert dumps(manifest(reversed(entries))) == dumps(document)
+
+
+def test_an_each_kernel_refuses_more_elements_than_its_index_counts():
+    (entry, *_), _ = written("copy")
+    sizes = [p for p in entry["parameters"] if p["role"] == "dim"]
+    limits = [r for r in entry["requires"] if "2^31" in r["message"]]
+    assert limits
+    for size, held in ((1 << 15, True), (1 << 16, False)):
+        env = {p["name"]: 1 if at > 1 else size for at, p in enumerate(sizes)}
+        assert {bool(evaluate(r["condition"]["tree"], env)) for r in limits} == {held}
 
 
 def test_a_wrong_extent_is_seen():

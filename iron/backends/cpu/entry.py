@@ -22,6 +22,9 @@ from iron.ir.table import Trait
 from iron.ir.types import Tensor, element
 from iron.targets.target import Target
 
+STREAM_FROM = 32 << 20
+"""Bytes of outputs from which they are written past the caches."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -47,8 +50,11 @@ class Compiled:
     fields: tuple[Field, ...]
 
 
-def compile_kernel(kernel: Kernel, target: Target) -> Compiled:
-    """The module of `kernel`, whose elementary functions have been expanded."""
+def compile_kernel(kernel: Kernel, target: Target, symbol: str = "") -> Compiled:
+    """The module of `kernel`, whose elementary functions have been expanded.
+
+    Its entry is called `symbol`, or by the kernel's name where that is empty.
+    """
     uniform = uniformity(kernel)
     plan = split(kernel, uniform)
     e = Emitter(kernel, uniform, target, RULES, SCALAR_FORMS, plan.rematerialised)
@@ -56,7 +62,7 @@ def compile_kernel(kernel: Kernel, target: Target) -> Compiled:
     e.streamed = frozenset(streamed(kernel))
     prologue = _arguments(e, kernel, fields)
     pieces.emit(e, plan)
-    symbol = symbol_of(kernel)
+    symbol = symbol or symbol_of(kernel)
     return Compiled(_module(e.w, symbol, kernel.rank, prologue, target), symbol, fields)
 
 

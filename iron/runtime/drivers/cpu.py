@@ -11,7 +11,7 @@ import numpy as np
 
 from iron.analysis.uniform import uniformity
 from iron.backends.cpu import cost
-from iron.backends.cpu.entry import Field, compile_kernel, layout, symbol_of
+from iron.backends.cpu.entry import STREAM_FROM, Field, compile_kernel, layout, symbol_of
 from iron.backends.cpu.launcher import HEADER
 from iron.backends.cpu.machine import Linked, host
 from iron.ir.core import Kernel
@@ -23,9 +23,6 @@ from iron.runtime.drivers.host import HostDriver
 from iron.targets.target import Target
 
 Array = np.ndarray[Any, Any]
-
-STREAM_FROM = 32 << 20
-"""Bytes of outputs from which they are written past the caches."""
 
 
 @dataclass(frozen=True, slots=True)
