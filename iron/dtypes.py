@@ -113,9 +113,14 @@ def by_name(name: str) -> DType:
 
 
 def of_numpy(dtype: Any) -> DType | None:
-    """The dtype whose memory form is the numpy dtype `dtype`, or None."""
+    """The dtype whose memory form is `dtype`, of numpy or of a library that uses its names.
+
+    None when there is none.
+    """
+    if isinstance(dtype, DType):
+        return dtype
     if dtype not in _OF_NUMPY:
-        name = getattr(dtype, "name", str(dtype))
+        name = getattr(dtype, "name", str(dtype).rpartition(".")[2])
         _OF_NUMPY[dtype] = next((t for t in DTYPES.values() if t.numpy == name), None)
     return _OF_NUMPY[dtype]
 

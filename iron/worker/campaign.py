@@ -23,7 +23,7 @@ LOSSES_ALLOWED = 2  # a kernel that loses its worker more often than this is not
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A case that is not right: `kind` is `wrong`, `error`, `crash`, `hang`,
-    `memory` or `mutant`."""
+    `memory`, `device` or `mutant`."""
 
     case: str
     kind: str

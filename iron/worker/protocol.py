@@ -19,6 +19,10 @@ class ProtocolError(Exception):
     """A line that is no message of this version."""
 
 
+class DeviceLost(Exception):
+    """The device will run nothing more in this process; the text says after what."""
+
+
 def encode(message: Mapping[str, Any]) -> bytes:
     """The line, newline included."""
     return json.dumps({"v": VERSION, **message}, separators=(",", ":")).encode() + b"\n"

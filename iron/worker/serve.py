@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import IO
 
 from iron.errors import KernelError
-from iron.worker.protocol import Message, ProtocolError, decode, encode
+from iron.worker.protocol import DeviceLost, Message, ProtocolError, decode, encode
 
 Handler = Callable[[Message], Iterable[Message]]
 
@@ -47,6 +47,8 @@ def _answers(handler: Handler, line: bytes) -> Iterable[Message]:
         yield {"type": "error", "kind": "error", "text": str(fault)}
     except MemoryError:
         yield {"type": "error", "kind": "memory", "text": "out of memory"}
+    except DeviceLost as fault:
+        yield {"type": "error", "kind": "device", "text": str(fault)}
     except ProtocolError as fault:
         yield {"type": "error", "kind": "protocol", "text": str(fault)}
     except (Exception, SystemExit) as fault:

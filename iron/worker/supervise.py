@@ -83,7 +83,7 @@ class Worker:
                 return answers
             answers.append(message)
             if message["type"] == "error":
-                if message.get("kind") == "memory":
+                if message.get("kind") in ("memory", "device"):
                     self.close()
                 return answers
 

@@ -12,10 +12,11 @@ from iron.check.cases import Verdict, run_case
 from iron.check.expand import ConcreteCase, expand
 from iron.check.sanitize import FACTOR, enlarged, is_largest, not_enlarged
 from iron.lang.declare import KernelFunction, PlanFunction
+from iron.runtime.driver import driver
 from iron.worker import discover
 from iron.worker.compiling import Compiling
 from iron.worker.mutants import Mutants
-from iron.worker.protocol import Message, ProtocolError
+from iron.worker.protocol import DeviceLost, Message, ProtocolError
 
 Judge = Callable[[ConcreteCase, int], Verdict]
 
@@ -55,8 +56,15 @@ def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
 
 
 def on_backend(backend: str) -> Judge:
-    """Runs cases through the runtime, on `backend`."""
-    return lambda case, seed: run_case(case, backend, seed)
+    """Runs cases through the runtime, on `backend`; raises DeviceLost when one took the device."""
+
+    def judge(case: ConcreteCase, seed: int) -> Verdict:
+        verdict = run_case(case, backend, seed)
+        if getattr(driver(backend), "lost", False):
+            raise DeviceLost(verdict.message)
+        return verdict
+
+    return judge
 
 
 def _larger(judge: Judge) -> Judge:

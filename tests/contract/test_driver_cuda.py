@@ -129,6 +129,24 @@ def test_an_illegal_address_is_one_clear_error(driver: CudaDriver, cu: FakeCuda)
     with pytest.raises(KernelError, match="outside its memory") as caught:
         driver.synchronise()
     assert caught.value.id == "E0404"
+    assert driver.lost
+
+
+def test_a_worker_whose_device_is_lost_is_replaced(
+    driver: CudaDriver, cu: FakeCuda, monkeypatch: pytest.MonkeyPatch
+):
+    """The first case's fault is told, and the error that carries it ends the worker."""
+    from iron.check.expand import expand
+    from iron.kernels.ops.cast import cast
+    from iron.runtime import current
+    from iron.worker import tasks
+    from iron.worker.protocol import DeviceLost
+
+    for module in (current, tasks):
+        monkeypatch.setattr(module, "driver", lambda name: driver)
+    cu.next = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    with pytest.raises(DeviceLost, match="outside its memory"):
+        tasks.on_backend("cuda")(expand(cast)[0], 0)
 
 
 def test_full_memory_is_said(cu: FakeCuda):

@@ -203,6 +203,11 @@ class CudaDriver:
             self._api = Api(bindings())
         return self._api
 
+    @property
+    def lost(self) -> bool:
+        """True after a fault that ends the use of the device in this process."""
+        return self._api is not None and self._api.lost
+
     def target(self) -> Target:
         """The GPU's target. Raises E0603 when there is no GPU, driver or NVRTC."""
         if self._target is None:

@@ -5,7 +5,6 @@ The only file that calls `cuda.bindings.driver`. Tests hand in a module of the s
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,6 +19,8 @@ OLDEST = 13000
 """The driver interface that cuda-bindings 13.0 and code of NVRTC 13.0 need."""
 
 OUTSIDE = ("ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC")
+LASTING = (*OUTSIDE, "ILLEGAL_INSTRUCTION", "LAUNCH_FAILED", "HARDWARE_STACK_ERROR", "ASSERT")
+"""Faults after which a context, and so the process, runs nothing more."""
 
 
 def bindings() -> ModuleType:
@@ -47,8 +48,8 @@ class Api:
     def __init__(self, binding: Any, ordinal: int = 0) -> None:
         self.cu = binding
         self.ordinal = ordinal
+        self.lost = False
         self._success = binding.CUresult.CUDA_SUCCESS
-        self._here = threading.local()
         self._context = self._open()
 
     # --- opening ----------------------------------------------------------------------------------
@@ -73,7 +74,6 @@ class Api:
         self._device = self.call("cuDeviceGet", self.ordinal)
         context = self.call("cuDevicePrimaryCtxRetain", self._device)
         self.call("cuCtxSetCurrent", context)
-        self._here.set = True
         return context
 
     def _spelled(self) -> str:
@@ -113,6 +113,7 @@ class Api:
     def fault(self, result: Any, what: str) -> KernelError:
         """What a failed call means for the user."""
         name = self._named(result)
+        self.lost = self.lost or name in LASTING
         if name == "OUT_OF_MEMORY":
             return error(
                 "E0502", "the GPU's memory is full", help="free arrays, or use smaller ones"
@@ -179,9 +180,10 @@ class Api:
         return int(self.call("cuMemAlloc", max(1, size)))
 
     def free(self, address: int) -> None:
-        """Gives memory back; the device finishes what uses it first."""
-        self.enter()
-        self.call("cuMemFree", address)
+        """Gives memory back; the device finishes what uses it first. A lost device has none."""
+        if not self.lost:
+            self.enter()
+            self.call("cuMemFree", address)
 
     def send(self, to: int, host: int, size: int) -> None:
         """Copies from host memory; earlier launches on the default stream come first."""
