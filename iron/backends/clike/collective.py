@@ -178,11 +178,16 @@ def ballot(r: Renderer, op: Op) -> None:
 def _share(
     r: Renderer, types: Sequence[DType], names: Sequence[str], size: int, who: str, simd: int
 ) -> list[str]:
-    """Shared arrays that hold a value of each simdgroup (or thread), readable on return."""
+    """Shared arrays that hold a value of each simdgroup (or thread), readable on return.
+
+    Every use ends with a barrier, so the next one takes the same arrays.
+    """
     piles: list[str] = []
-    for t in types:
-        piles.append(r.fresh("pile"))
-        r.line(f"{r.dialect.shared} {t} {piles[-1]}[{size}];")
+    for number, t in enumerate(types):
+        key = (t, size, number)
+        if key not in r.piles:
+            r.piles[key] = r.array(t, "pile", size)
+        piles.append(r.piles[key])
     at = f"thread_index / {simd}" if simd > 1 else "thread_index"
     writes = [f"{pile}[{at}] = {name};" for pile, name in zip(piles, names, strict=True)]
     if who:

@@ -97,9 +97,8 @@ def atomic(r: Renderer, op: Op) -> None:
 def shared(r: Renderer, op: Op) -> None:
     """A group's array; every shape is flat."""
     t = op.attrs[0]
-    name = r.fresh(op.results[0].name or "shared")
-    r.expressions[op.results[0]] = Expr(name)
-    r.line(f"{r.dialect.shared} {t.elem} {name}[{int(np.prod(t.shape))}];")
+    stem = op.results[0].name or "shared"
+    r.expressions[op.results[0]] = Expr(r.array(t.elem, stem, int(np.prod(t.shape))))
 
 
 def table(r: Renderer, op: Op) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from iron.backends.clike import collective, memory
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.expression import PRIMARY, UNARY, Expr, constant, spell
-from iron.dtypes import i64
+from iron.dtypes import DType, i64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
 from iron.ir.table import Trait
@@ -36,17 +36,43 @@ _C_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A rendered kernel.
+    """A rendered kernel: `prelude` holds the types and functions that `body` uses.
 
-    `arguments` is the ABI: pointers, scalars, dims, then element strides of tensors (`x.stride0`),
-    then the launch extents of all axes but the last. `lines` gives the user's place for each line
-    of `source`, where there is one.
+    `arguments` is the ABI: pointers, scalars, dims, then element strides of tensors, then the
+    launch extents of all axes but the last. `places` gives the user's place for each line of
+    `body`, where there is one.
     """
 
     symbol: str
-    source: str
+    prelude: str
+    body: str
     arguments: tuple[Argument, ...]
-    lines: tuple[Loc | None, ...]
+    places: tuple[Loc | None, ...]
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return f"{self.prelude}\n\n{self.body}\n"
+
+    @property
+    def lines(self) -> tuple[Loc | None, ...]:
+        """The user's place for each line of `source`, where there is one."""
+        return (*[None] * (self.prelude.count("\n") + 2), *self.places)
+
+    def numbered(self, file: str) -> str:
+        """The body with `#line` directives: the user's lines, or those of `source` as `file`."""
+        out: list[str] = []
+        lead = self.prelude.count("\n") + 3
+        expected = ("", 0)
+        for number, (line, loc) in enumerate(
+            zip(self.body.split("\n"), self.places, strict=True), lead
+        ):
+            place = (loc.file, loc.line) if loc is not None else (file, number)
+            if place != expected:
+                out.append(f'#line {place[1]} "{place[0]}"')
+            out.append(line)
+            expected = (place[0], place[1] + 1)
+        return "\n".join(out)
 
 
 def render(kernel: Kernel, dialect: Dialect, symbol: str) -> Text:
@@ -63,6 +89,10 @@ class Renderer:
     out: list[str] = field(default_factory=list[str])
     places: list[Loc | None] = field(default_factory=list[Loc | None])
     globals: list[str] = field(default_factory=list[str])
+    arrays: list[str] = field(default_factory=list[str])
+    piles: dict[tuple[DType, int, int], str] = field(
+        default_factory=dict[tuple[DType, int, int], str]
+    )
     depth: int = 1
     loc: Loc | None = None
     expressions: dict[Value, Expr] = field(default_factory=dict[Value, Expr])
@@ -80,11 +110,10 @@ class Renderer:
         self._prologue()
         self.block(self.kernel.body)
         head = self.dialect.entry(symbol, arguments, self.kernel)
-        body = "\n".join([*self.globals, *head, *self.out, "}"])
-        prelude = self.dialect.prelude(body)
-        source = f"{prelude}\n\n{body}\n"
-        lead = prelude.count("\n") + 2 + sum(g.count("\n") + 1 for g in self.globals) + len(head)
-        return Text(symbol, source, tuple(arguments), (*[None] * lead, *self.places))
+        before = "\n".join([*self.globals, *head, *self.arrays])
+        body = "\n".join([before, *self.out, "}"])
+        places = (*[None] * (before.count("\n") + 1), *self.places, None)
+        return Text(symbol, self.dialect.prelude(body), body, tuple(arguments), places)
 
     def _count(self, block: Block) -> None:
         mine = {r for op in block.ops for r in op.results}
@@ -144,6 +173,12 @@ class Renderer:
             number += 1
             name = f"{plain.rstrip('_')}{number}"
         self.taken.add(name)
+        return name
+
+    def array(self, dtype: DType, stem: str, size: int) -> str:
+        """A new array of the group. Every dialect allows it at the kernel's own scope."""
+        name = self.fresh(stem)
+        self.arrays.append(f"  {self.dialect.shared} {dtype} {name}[{size}];")
         return name
 
     def expr(self, value: Value) -> Expr:
