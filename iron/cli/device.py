@@ -20,7 +20,7 @@ def device(json: Annotated[bool, JsonFlag] = False) -> None:
     out = console()
     for report in found:
         state = "ready" if report.ready else "not available"
-        out.print(f"{report.name:8}{state}: {report.runs}", markup=False)
+        out.print(f"{report.name:7} {state}: {report.runs}", markup=False)
         for name, value in _facts(report).items():
             out.print(f"        {name:12}{value}", markup=False)
 

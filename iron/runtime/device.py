@@ -21,6 +21,7 @@ RUNS = {
     "interp": "the meaning of the language in numpy; checks bounds, races, divergence and reads",
     "cpu": "this processor, through LLVM",
     "cuda": "an NVIDIA GPU, through NVRTC",
+    "cuda-text": "CUDA text as C++ on this processor; slow, for tests",
 }
 """What each backend runs on, for people."""
 

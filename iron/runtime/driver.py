@@ -86,6 +86,7 @@ BACKENDS: dict[str, str] = {
     "interp": "iron.runtime.drivers.interp",
     "cpu": "iron.runtime.drivers.cpu",
     "cuda": "iron.runtime.drivers.cuda",
+    "cuda-text": "iron.shims.cuda_text",
 }
 """Backend names and the modules that provide `open_driver() -> Driver`."""
 

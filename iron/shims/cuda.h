@@ -1,0 +1,130 @@
+// The words of CUDA C++ that generated text uses, on fibres.
+#pragma once
+#include "fibres.h"
+
+#define __global__
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+#define __shared__ static __attribute__((used, section(FIBRE_SHARED)))
+
+struct fibre_three {
+  unsigned x, y, z;
+};
+#define threadIdx (fibre_three{fibre_self()->thread, 0, 0})
+#define blockIdx (fibre_three{(unsigned)fibre_self()->group, 0, 0})
+#define blockDim (fibre_three{fibre_self()->threads, 1, 1})
+#define gridDim (fibre_three{(unsigned)fibre_self()->groups, 1, 1})
+#define warpSize ((int)fibre_self()->simd)
+
+// --- where threads meet --------------------------------------------------------------------------
+
+inline void __syncthreads() { fibre_barrier(); }
+inline void __syncwarp(unsigned = ~0u) { fibre_lanes(0); }
+inline unsigned __ballot_sync(unsigned, bool mine) { return (unsigned)fibre_votes(mine); }
+template <class T>
+inline T __shfl_xor_sync(unsigned, T mine, int mask) {
+  return fibre_from(mine, fibre_lane() ^ (unsigned)mask);
+}
+template <class T>
+inline T __shfl_up_sync(unsigned, T mine, unsigned step) {
+  const unsigned lane = fibre_lane();
+  return fibre_from(mine, lane < step ? lane : lane - step);
+}
+template <class T>
+inline T __shfl_down_sync(unsigned, T mine, unsigned step) {
+  const unsigned lane = fibre_lane(), from = lane + step;
+  return fibre_from(mine, from < fibre_self()->simd ? from : lane);
+}
+template <class T>
+inline T __shfl_sync(unsigned, T mine, int lane) {
+  return fibre_from(mine, (unsigned)lane % fibre_self()->simd);
+}
+
+// --- arithmetic ----------------------------------------------------------------------------------
+
+inline unsigned __float_as_uint(float x) { return fibre_bits<unsigned>(fibre_word(x)); }
+inline int __float_as_int(float x) { return fibre_bits<int>(fibre_word(x)); }
+inline float __uint_as_float(unsigned x) { return fibre_bits<float>(x); }
+inline float __int_as_float(int x) { return fibre_bits<float>(fibre_word(x)); }
+inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
+inline float rintf(float x) { return __builtin_rintf(x); }
+inline float floorf(float x) { return __builtin_floorf(x); }
+inline float ceilf(float x) { return __builtin_ceilf(x); }
+inline float truncf(float x) { return __builtin_truncf(x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)x); }
+inline unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
+inline unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return (unsigned)(((unsigned long long)a * b) >> 32);
+}
+inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)(((unsigned __int128)a * b) >> 64);
+}
+inline long long __mul64hi(long long a, long long b) {
+  return (long long)(((__int128)a * b) >> 64);
+}
+template <class T>
+inline T __ldg(const T* at) {
+  return *at;
+}
+
+// The instructions that text names in PTX: `unit.py` writes a call for each `asm`.
+inline void ptx_cvt_f32_f16(float& to, unsigned short from) {
+  to = (float)fibre_bits<_Float16>(from);
+}
+inline void ptx_cvt_rn_f16_f32(unsigned short& to, float from) {
+  to = (unsigned short)fibre_word((_Float16)from);
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+#define FIBRE_VECTORS(T, name)                                            \
+  struct alignas(2 * sizeof(T)) name##2 {                                 \
+    T x, y;                                                               \
+  };                                                                      \
+  struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) name##4 {       \
+    T x, y, z, w;                                                         \
+  };                                                                      \
+  inline name##2 make_##name##2(T x, T y) { return {x, y}; }              \
+  inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+FIBRE_VECTORS(signed char, char)
+FIBRE_VECTORS(unsigned char, uchar)
+FIBRE_VECTORS(short, short)
+FIBRE_VECTORS(unsigned short, ushort)
+FIBRE_VECTORS(int, int)
+FIBRE_VECTORS(unsigned, uint)
+FIBRE_VECTORS(float, float)
+FIBRE_VECTORS(long long, longlong)
+FIBRE_VECTORS(unsigned long long, ulonglong)
+#undef FIBRE_VECTORS
+
+#define FIBRE_ATOMIC(name, new_value)  \
+  template <class T>                   \
+  inline T name(T* at, T value) {      \
+    const T old = *at;                 \
+    *at = new_value;                   \
+    return old;                        \
+  }
+FIBRE_ATOMIC(atomicMin, value < old ? value : old)
+FIBRE_ATOMIC(atomicMax, value > old ? value : old)
+FIBRE_ATOMIC(atomicAnd, old & value)
+FIBRE_ATOMIC(atomicOr, old | value)
+FIBRE_ATOMIC(atomicXor, old ^ value)
+FIBRE_ATOMIC(atomicExch, value)
+#undef FIBRE_ATOMIC
+template <class T>
+inline T atomicAdd(T* at, T value) {
+  const T old = *at;
+  *at = fibre_bits<T>(fibre_word(old) + fibre_word(value));  // wraps
+  return old;
+}
