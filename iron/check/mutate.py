@@ -45,7 +45,7 @@ class Mutation:
     change: Change
 
 
-def mutants(kernel: Kernel, most: int = 0) -> list[tuple[str, Kernel]]:
+def mutants(kernel: Kernel, most: int = 0) -> Iterator[tuple[str, Kernel]]:
     """Every mutant of the kernel with its name, in program order; about `most`, evenly, if given.
 
     Kinds: a comparison that guards a branch becomes true (a dropped tail mask), a loop or
@@ -54,7 +54,6 @@ def mutants(kernel: Kernel, most: int = 0) -> list[tuple[str, Kernel]]:
     Mutants whose text equals the kernel's or that of an earlier mutant are left out.
     """
     seen = {digest(rebuild(kernel))}
-    out: list[tuple[str, Kernel]] = []
     every = list(mutations(kernel))
     step = max(1, -(-len(every) // most)) if most else 1
     for mutation in every[::step]:
@@ -62,8 +61,7 @@ def mutants(kernel: Kernel, most: int = 0) -> list[tuple[str, Kernel]]:
         key = digest(changed)
         if key not in seen:
             seen.add(key)
-            out.append((mutation.name, changed))
-    return out
+            yield mutation.name, changed
 
 
 def apply(kernel: Kernel, mutation: Mutation) -> Kernel:

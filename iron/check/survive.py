@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from iron.check.cases import judge
@@ -70,19 +70,25 @@ def forms(
     declared: KernelFunction, wanted: Callable[[ConcreteCase], bool], seed: int = 0
 ) -> list[Form]:
     """The kernels in IR that the wanted cases need, each with its cases."""
+    made = (attempt(case, seed) for case in expand(declared) if wanted(case))
+    return grouped(trial for trial in made if trial is not None)
+
+
+def grouped(trials: Iterable[Trial]) -> list[Form]:
+    """The trials by the kernel in IR that they run."""
     found: dict[str, Form] = {}
-    for case in expand(declared):
-        trial = _trial(declared, case, seed) if wanted(case) else None
-        if trial is not None:
-            kernel = trial.read.kernel
-            found.setdefault(digest(kernel), Form(kernel)).trials.append(trial)
+    for trial in trials:
+        kernel = trial.read.kernel
+        found.setdefault(digest(kernel), Form(kernel)).trials.append(trial)
     for form in found.values():
         form.trials.sort(key=lambda t: sum(b.size for b in t.before.values()))
     return list(found.values())
 
 
-def _trial(declared: KernelFunction, case: ConcreteCase, seed: int) -> Trial | None:
+def attempt(case: ConcreteCase, seed: int) -> Trial | None:
     """The case with a group of one simdgroup if it allows that; None where it does not apply."""
+    declared = case.kernel
+    assert isinstance(declared, KernelFunction)
     prepared = prepare(case, seed)
     before = {n: out.held.buffer.copy() for n, out in prepared.outputs.items()}
     for narrow in (True, False):

@@ -13,11 +13,11 @@ from pathlib import PurePath
 
 from iron.check.expand import ConcreteCase
 from iron.check.mutate import mutants
-from iron.check.survive import Form, forms
+from iron.check.survive import Form, Trial, attempt, grouped
 from iron.dtypes import f32
 from iron.ir.core import Kernel
 from iron.lang.declare import KernelFunction
-from iron.worker.protocol import Message
+from iron.worker.protocol import BUSY, Message
 
 SECONDS = 10.0  # a mutant that runs longer is rejected
 
@@ -40,12 +40,29 @@ class Mutants:
         key = (request["module"], request["kernel"], tuple(request["indices"]), seed)
         if key != self._key:
             picked = chosen(cases, request["indices"], bool(request["dtypes"]))
-            self._found, self._key = _mutants(picked, seed), key
+            yield from self._prepare(picked, seed)
+            self._key = key
         if "at" not in request:
             yield {"type": "mutants", "names": [name for name, _, _ in self._found]}
             return
         _, form, mutant = self._found[request["at"]]
         yield {"type": "mutant", "lives": in_time(lambda: form.lets_live(mutant), SECONDS)}
+
+    def _prepare(self, cases: Sequence[ConcreteCase], seed: int) -> Iterator[Message]:
+        """Finds the mutants of the cases, `busy` after each step."""
+        self._key, self._found = None, []
+        trials: list[Trial] = []
+        for case in cases:
+            trial = attempt(case, seed) if isinstance(case.kernel, KernelFunction) else None
+            trials += [] if trial is None else [trial]
+            yield BUSY
+        for form in grouped(trials):
+            files = {
+                PurePath(o.loc.file).name: o.loc.file for o in form.kernel.body.walk() if o.loc
+            }
+            for name, mutant in mutants(form.kernel):
+                self._found.append((place(name, files), form, mutant))
+                yield BUSY
 
 
 def chosen(
@@ -58,18 +75,6 @@ def chosen(
 
     narrow = not every_dtype and any(plain(case) for case in cases)
     return [cases[i] for i in indices if not narrow or plain(cases[i])]
-
-
-def _mutants(cases: Sequence[ConcreteCase], seed: int) -> list[tuple[str, Form, Kernel]]:
-    declared = cases[0].kernel if cases else None
-    if not isinstance(declared, KernelFunction):
-        return []
-    labels = {case.label for case in cases}
-    out: list[tuple[str, Form, Kernel]] = []
-    for form in forms(declared, lambda case: case.label in labels, seed):
-        files = {PurePath(o.loc.file).name: o.loc.file for o in form.kernel.body.walk() if o.loc}
-        out += [(place(name, files), form, mutant) for name, mutant in mutants(form.kernel)]
-    return out
 
 
 def place(mutant: str, files: dict[str, str]) -> str:

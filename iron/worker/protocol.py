@@ -1,7 +1,8 @@
 """One line of JSON a message, each with the version of the protocol; knows no kernels.
 
 Requests carry `do`. Answers carry `type`: `ready` once at the start, then for each request any
-number of messages of its own types, and last either `done` or `error`.
+number of messages of its own types, and last either `done` or `error`. `busy` is no answer: it
+says that a step of a long task has ended, so that the watchdog counts the silence of one step.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, Final
 VERSION: Final = 1
 
 Message = dict[str, Any]
+
+BUSY: Final[Message] = {"type": "busy"}
 
 
 class ProtocolError(Exception):

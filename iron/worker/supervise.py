@@ -79,6 +79,8 @@ class Worker:
         answers: list[Message] = []
         while True:
             message = self._next(self.limits.seconds)
+            if message["type"] == "busy":
+                continue
             if message["type"] == "done":
                 return answers
             answers.append(message)

@@ -103,7 +103,7 @@ def test_every_kind_is_made():
 
 def test_mutants_are_valid_different_and_killed():
     kernel = parse_kernel(KERNEL)
-    made = mutants(kernel)
+    made = list(mutants(kernel))
     names = [name for name, _ in made]
     assert len(set(names)) == len(names)
     assert len({digest(m) for _, m in made} | {digest(kernel)}) == len(made) + 1

@@ -162,6 +162,6 @@ def test_a_limit_takes_mutants_evenly():
 def test_a_trial_starts_afresh_each_time():
     (form,) = forms(turned, lambda case: True)
     assert all(form.lets_live(form.kernel) for _ in range(2))
-    _, broken = mutants(form.kernel)[0]
+    _, broken = next(mutants(form.kernel))
     assert not form.lets_live(broken)
     assert form.lets_live(form.kernel)

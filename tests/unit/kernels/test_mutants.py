@@ -5,12 +5,9 @@ source it falls on, so the copies that unrolling, inlining and other forms of th
 line are one mutant: rejected as soon as one copy is.
 """
 
-import linecache
 import re
-import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,19 +17,22 @@ from iron.check.survive import forms
 from iron.dtypes import f32
 from iron.lang import KernelFunction
 from iron.worker.discover import kernels, modules
+from iron.worker.hunt import listed
+from iron.worker.mutants import SECONDS, in_time, place
 
 IRON = Path(__file__).parents[3] / "iron"
 SOURCES = {
-    path.name: path for part in ("kernels", "quant/codec") for path in (IRON / part).rglob("*.py")
+    path.name: str(path)
+    for part in ("kernels", "quant/codec")
+    for path in (IRON / part).rglob("*.py")
 }
-LISTED = Path(__file__).parent / "survivors.txt"
+LISTED = listed((Path(__file__).parent / "survivors.txt").read_text())
 KERNELS = {
     name: kernel
     for module in modules(("iron.kernels",))
     for name, kernel in kernels(module).items()
     if isinstance(kernel, KernelFunction)
 }
-SECONDS = 10  # a mutant that runs longer is rejected
 # What is enough of kernels whose variants are many and alike.
 ENOUGH = {
     "unary": "OP=(silu|leaky_relu|erf|softplus)\\b",
@@ -58,61 +58,24 @@ def wanted(name: str) -> Callable[[ConcreteCase], bool]:
     return choose
 
 
-class Late(Exception):
-    """The time of a mutant is over."""
-
-
-def ends(check: Callable[[], bool]) -> bool:
-    """The answer of `check`; False when it fails or takes too long."""
-
-    def late(*_: Any) -> None:
-        raise Late
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        return check()
-    except (Late, ArithmeticError, ValueError, IndexError, MemoryError):
-        return False
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def place(mutant: str) -> str:
-    """A mutant's name with the text of its line instead of its number."""
-    change, file, line = re.fullmatch(r"(.*) at (\S+?):(\d+):\d+(?: \(\d+\))?", mutant).groups()
-    return f"{change}  |  {linecache.getline(str(SOURCES[file]), int(line)).strip()}"
-
-
 def alive(name: str) -> set[str]:
     """The mutants of a kernel that every copy's cases accept."""
     rejected: set[str] = set()
     accepted: set[str] = set()
     for form in forms(KERNELS[name], wanted(name)):
         for mutant, kernel in mutants(form.kernel):
-            key = place(mutant)
+            key = place(mutant, SOURCES)
             if key in rejected:
                 continue
-            live = ends(lambda f=form, k=kernel: f.lets_live(k))
+            live = in_time(lambda f=form, k=kernel: f.lets_live(k), SECONDS)
             (accepted if live else rejected).add(key)
     return accepted - rejected
 
 
-def listed() -> dict[str, set[str]]:
-    """The mutants that may live, by kernel; the file groups them under their reasons."""
-    out: dict[str, set[str]] = {}
-    for line in LISTED.read_text().splitlines():
-        if line and not line.startswith("#"):
-            kernel, _, mutant = line.partition(": ")
-            out.setdefault(kernel, set()).add(mutant)
-    return out
-
-
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_mutant_is_rejected_or_listed(name: str):
-    assert sorted(alive(name)) == sorted(listed().get(name, set()))
+    assert sorted(alive(name)) == sorted(LISTED.get(name, set()))
 
 
 def test_the_list_names_kernels():
-    assert listed().keys() <= KERNELS.keys()
+    assert LISTED.keys() <= KERNELS.keys()

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[3]
 CHILD = textwrap.dedent("""
     import ctypes, os, subprocess, sys, time
     from iron.errors import error
+    from iron.worker.protocol import BUSY
     from iron.worker.serve import serve
 
     def handler(request):
@@ -25,6 +26,11 @@ CHILD = textwrap.dedent("""
             yield {"type": "echo", "value": request["value"]}
         elif do == "many":
             yield from ({"type": "n", "n": n} for n in range(1000))
+        elif do == "long":
+            for wait in request["waits"]:
+                time.sleep(wait)
+                yield BUSY
+            yield {"type": "n", "n": 1}
         elif do == "print":
             print("to standard output", flush=True)
             os.system("echo from a child of the child")
@@ -75,6 +81,13 @@ def test_it_answers_many_times_with_one_child(worker: Worker):
     assert [m["n"] for m in worker.ask({"do": "many"})] == list(range(1000))
     assert alive(worker)
     assert worker.starts == 1
+
+
+def test_a_long_task_says_that_it_is_busy(worker: Worker):
+    assert [m["n"] for m in worker.ask({"do": "long", "waits": [0.5] * 8})] == [1]
+    assert worker.starts == 1
+    with pytest.raises(Lost, match="3 seconds"):
+        worker.ask({"do": "long", "waits": [0, 600]})
 
 
 def test_what_the_code_prints_does_not_reach_the_pipe(worker: Worker):

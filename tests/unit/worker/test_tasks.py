@@ -96,6 +96,21 @@ def test_every_listed_case_runs(module: str):
     assert set(statuses.values()) == {"pass", "inapplicable"}
 
 
+def test_preparing_mutants_is_never_silent_for_long(module: str):
+    """A step is one case or one mutant; another group or a new worker prepares again."""
+    answer = handler(judge)
+    cases = listed(module)[1]["cases"]
+    request = {"do": "mutants", "module": module, "kernel": "twice", "seed": 0, "dtypes": ()}
+    request["indices"] = [index for index, _, _ in cases]
+    *steps, last = answer(request)
+    assert last["type"] == "mutants"
+    assert [m["type"] for m in steps] == ["busy"] * (len(cases) + len(last["names"]))
+    assert len(last["names"]) > 1
+    judged = [next(answer({**request, "at": at})) for at in range(len(last["names"]))]
+    assert {m["type"] for m in judged} == {"mutant"}
+    assert not all(m["lives"] for m in judged)
+
+
 def test_requests_that_make_no_sense():
     with pytest.raises(ProtocolError):
         list(handler(judge)({"do": "dance"}))
