@@ -13,9 +13,15 @@ ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 
 
 @inline
+def swish(x, steepness):
+    """x * sigmoid(steepness * x); -0 at -inf. Ramachandran et al. 2017 (arXiv:1710.05941)."""
+    return where(x == -inf, -0.0, x * sigmoid(steepness * x))
+
+
+@inline
 def silu(x):
     """x * sigmoid(x); -0 at -inf."""
-    return where(x == -inf, -0.0, x * sigmoid(x))
+    return swish(x, 1.0)
 
 
 @inline
@@ -34,7 +40,7 @@ def gelu_tanh(x):
 @inline
 def gelu_quick(x):
     """x * sigmoid(1.702 x); -0 at -inf."""
-    return where(x == -inf, -0.0, x * sigmoid(1.702 * x))
+    return swish(x, 1.702)
 
 
 @inline
@@ -53,6 +59,15 @@ def relu(x):
 def relu2(x):
     """max(x, 0) squared."""
     return maximum(x, 0.0) * maximum(x, 0.0)
+
+
+@inline
+def place_of(i, x):
+    """Where element number i of the view `x` stands, counted in row-major order."""
+    at = []
+    for d in unrolled(x.rank - 1, -1, -1):
+        at, i = [i % x.shape[d], *at], i // x.shape[d]
+    return tuple(at)
 
 
 @inline

@@ -7,7 +7,7 @@ import numpy as np
 
 from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32, formats
 from iron.lang import group_sum, groups, kernel, minimum, require, thread, unrolled
-from iron.quant.format import Algebra, by_name
+from iron.quant.format import FORMATS, Algebra, by_name
 
 M, N, K = dims("M N K")
 T = dtypes("T", f32, f16, bf16)
@@ -21,8 +21,9 @@ NAMES = [
     "mlx_int4_g64",
     "mlx_int8_g64",
 ]
-FORMATS = [by_name(name) for name in NAMES]
-FMT = formats("FMT", *FORMATS)
+COMMON = [by_name(name) for name in NAMES]
+OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k", "mxfp4", "nvfp4")]
+FMT = formats("FMT", *FORMATS.values())
 
 
 @kernel(
@@ -84,26 +85,31 @@ def _(x, w, bias, residual):
     return {"y": parts.sum(-1) + extra}, {"y": (root, total)}
 
 
-@qmv.case(M=[1, 3], N=[67], K=[320], T=[f32], tol=DOT)
+@qmv.case(M=[1, 3], N=[67], K=[320], T=[f32], FMT=COMMON, tol=DOT)
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
-@qmv.case(M=[1], N=[33], K=[320], T=[f16, bf16], FMT=FORMATS[3:6:2], tol=DOT)
+@qmv.case(M=[1], N=[33], K=[320], T=[f16, bf16], FMT=COMMON[3:6:2], tol=DOT)
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
-@qmv.case(M=[5], N=[1, 33], K=[64], T=[f32], tol=DOT)
+@qmv.case(M=[5], N=[1, 33], K=[64], T=[f32], FMT=COMMON, tol=DOT)
 def _(rng, M, N, K, FMT):
     bias, residual = rng.normal(N), rng.normal(M, N)
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
 
 
-@qmv.case(M=[2], N=[35], K=[320], T=[f32], FMT=FORMATS[4:5], TEAM=[8], THREADS=[64], tol=DOT)
+@qmv.case(M=[2], N=[35], K=[320], T=[f32], FMT=COMMON[4:5], TEAM=[8], THREADS=[64], tol=DOT)
 def _(rng, M, N, K, FMT):
     bias, residual = rng.normal(N), rng.normal(M, N)
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
+
+
+@qmv.case(M=[1], N=[7], K=[512], T=[f32], FMT=OTHERS, tol=DOT)
+def _(rng, M, N, K, FMT):
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
 qmv.bench(M=1, N=4096, K=4096, FMT=by_name("gguf_q4_0"), flops=lambda M, N, K: 2 * M * N * K)

@@ -1,4 +1,4 @@
-"""One function of two elements:  z = OP(a, b), b equal in shape, a row, a column or one number.
+"""One function of two elements:  z[i, j, ...] = OP(a[i, j, ...], b[i, j, ...]).
 
 Source: IEEE 754-2019 (9.2) and ISO C (7.12); remainder and floor_div round the quotient towards
 minus infinity, so the remainder has the sign of b, as in Python.
@@ -6,14 +6,13 @@ minus infinity, so the remainder has the sign of b, as in Python.
 
 import numpy as np
 
-from iron.kernels.primitives import silu
-from iron.lang import ELT, EXACT, Const, In, Out, absolute, add, atan2, bf16, dims, dtypes, each
-from iron.lang import exp, f16, f32, floor, fma, i32, inf, inline, kernel, log1p, maximum, minimum
-from iron.lang import power, require, sigmoid, u8, u32, where
+from iron.kernels.primitives import place_of, silu
+from iron.lang import ELT, Const, In, Out, absolute, add, atan2, bf16, dims, dtypes, each, exp, f16
+from iron.lang import f32, floor, fma, inf, inline, kernel, log1p, maximum, minimum, power, require
+from iron.lang import sigmoid, strided, where
 
 R, N, RB, NB = dims("R N RB NB")
 T = dtypes("T", f32, f16, bf16)
-INT = dtypes("INT", i32, u32)
 SHAPES = ["same", "row", "column", "number"]
 
 
@@ -44,9 +43,9 @@ def logaddexp(a, b):
 def divided(a, b):
     """floor(a / b) and a - floor(a / b) * b, both as if the quotient were not rounded before floor.
 
-    Exact where the quotient is below 2^24.
+    Exact where the quotient is below 2^24; NaN, as in numpy and torch, where a is infinite.
     """
-    quotient = floor(a / b)
+    quotient = where(absolute(a) == inf, a - a, floor(a / b))
     rest = fma(-quotient, b, a)
     far = (absolute(b) == inf) & (absolute(a) < inf)
     quotient, rest = where(far, 0.0, quotient), where(far, a, rest)
@@ -102,7 +101,10 @@ def binary(
     SHAPE: Const = "same",
     SWAP: Const = False,
 ):
-    """One thread per element, in f32; `SWAP` computes OP(b, a)."""
+    """One thread per element, in f32. b is of a's shape, a row, a column or one number.
+
+    `SWAP` computes OP(b, a).
+    """
     i, r = each(N, R)
     require(RB == R if SHAPE in ("same", "column") else RB == 1, "b has the rows of SHAPE")
     require(NB == N if SHAPE in ("same", "row") else NB == 1, "b has the columns of SHAPE")
@@ -110,87 +112,26 @@ def binary(
     z[r, i] = (body_of(OP)(q, p) if SWAP else body_of(OP)(p, q)).to(T)
 
 
-@kernel(variants={"OP": ["eq", "ne", "lt", "le", "gt", "ge"]})
-def compare(
-    a: In[T, R, N], b: In[T, RB, NB], z: Out[u8, R, N], *, OP: Const, SHAPE: Const = "same"
+@kernel
+def binary_strided(
+    a: In[T, ..., strided], b: In[T, ..., strided], z: Out[T, ...], *, OP: Const = "add"
 ):
-    """z = 1 where the comparison holds, else 0; NaN is equal to nothing."""
-    i, r = each(N, R)
-    require(RB == R if SHAPE in ("same", "column") else RB == 1, "b has the rows of SHAPE")
-    require(NB == N if SHAPE in ("same", "row") else NB == 1, "b has the columns of SHAPE")
-    p, q = a[r, i].to(f32), b[place(r, i, SHAPE)].to(f32)
-    if OP in ("eq", "ne"):
-        holds = p == q if OP == "eq" else p != q
-    elif OP in ("lt", "le"):
-        holds = p < q if OP == "lt" else p <= q
-    else:
-        holds = p > q if OP == "gt" else p >= q
-    z[r, i] = u8(holds)
+    """One thread per element, in f32, of any rank and strides; a broadcast axis has stride 0."""
+    (i,) = each(z.size)
+    at = place_of(i, z)
+    z[at] = body_of(OP)(a[at].to(f32), b[at].to(f32)).to(T)
 
 
-@inline
-def integer_floor_div(a, b):
-    return a // b
-
-
-@inline
-def integer_remainder(a, b):
-    return a % b
-
-
-@inline
-def bit_and(a, b):
-    return a & b
-
-
-@inline
-def bit_or(a, b):
-    return a | b
-
-
-@inline
-def bit_xor(a, b):
-    return a ^ b
-
-
-@inline
-def left(a, b):
-    return a << b
-
-
-@inline
-def right(a, b):
-    return a >> b
-
-
-INTEGERS = (
-    ("add", add), ("sub", sub), ("mul", mul), ("max", maximum), ("min", minimum),
-    ("floor_div", integer_floor_div), ("remainder", integer_remainder), ("and", bit_and),
-    ("or", bit_or), ("xor", bit_xor), ("shl", left), ("shr", right),
-)  # fmt: skip
-
-
-def integer_of(op):
-    """The integer function called `op`."""
-    return next(body for name, body in INTEGERS if name == op)
-
-
-@kernel(variants={"OP": [name for name, _ in INTEGERS]})
-def binary_integer(a: In[INT, N], b: In[INT, N], z: Out[INT, N], *, OP: Const):
-    """One thread per element; wraps, x // 0 = x % 0 = 0, shift counts modulo the width."""
-    (i,) = each(N)
-    z[i] = integer_of(OP)(a[i], b[i])
+def silu64(a):
+    """a sigmoid(a) in f64; its limit at -inf."""
+    return np.where(np.isneginf(a), -0.0, a / (1 + np.exp(-a)))
 
 
 FORMULAS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum,
     "min": np.minimum, "pow": np.power, "atan2": np.arctan2, "remainder": np.remainder,
-    "floor_div": np.floor_divide, "logaddexp": np.logaddexp, "and": np.bitwise_and,
-    "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift,
-    "sigmoid_mul": lambda a, b: b / (1 + np.exp(-a)),
-    "silu_mul": lambda a, b: a * b / (1 + np.exp(-a)),
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal,
+    "floor_div": np.floor_divide, "logaddexp": np.logaddexp,
+    "sigmoid_mul": lambda a, b: b / (1 + np.exp(-a)), "silu_mul": lambda a, b: silu64(a) * b,
 }  # fmt: skip
 
 
@@ -216,35 +157,31 @@ def _(rng, R, N, OP, SHAPE):
     a, b = rng.normal(R, N) * 4, other(rng, R, N, SHAPE)
     if OP in ("remainder", "floor_div"):  # quotients that round up to an integer, and exact ones
         b = 0.1 * rng.integers(R, N, low=1, high=11) * rng.signs(R, N)
-        a = rng.integers(R, N, low=-60, high=60)
+        a = rng.integers(R, N, low=-60, high=60) + 0.0
+        a[:, :2], b[:, :2] = [[5.0, -5.0]], np.inf
     if OP == "logaddexp":
         b[:, 0] = a[:, 0]
+    a[:, 2] = -np.inf
     return {"a": np.abs(a) if OP == "pow" else a, "b": b}
 
 
-@compare.oracle
+@binary_strided.oracle
 def _(a, b, OP):
-    return {"z": FORMULAS[OP](a, b)}
+    z = FORMULAS[OP](a, b)
+    return {"z": z}, {"z": np.abs(z)}
 
 
-@compare.case(R=[3], N=[129], tol=EXACT)
-def _(rng, R, N):
-    b = np.round(rng.normal(R, N))
-    return {"a": np.where(rng.uniform(R, N) < 0.5, b, np.round(rng.normal(R, N))), "b": b}
-
-
-@binary_integer.oracle
-def _(a, b, OP):
-    with np.errstate(all="ignore"):
-        z = FORMULAS[OP](a, b % 32 if OP in ("shl", "shr") else b)
-    return {"z": np.where(b == 0, 0, z) if OP in ("remainder", "floor_div") else z}
-
-
-@binary_integer.case(N=[33, 300], tol=EXACT)
-def _(rng, N):
-    return {"a": rng.integers(N, low=-1000, high=1000), "b": rng.integers(N, low=-40, high=40)}
+@binary_strided.case(FORM=["outer", "reversed", "point"], OP=["sub", "pow"], tol=ELT)
+def _(rng, FORM):
+    a, b = rng.uniform(5, 3, 1, 4, low=0.5, high=3.0), rng.uniform(3, 7, 1, low=0.5, high=3.0)
+    if FORM == "point":
+        return {"a": a[0, 0, 0, 0], "b": b[0, 0, 0]}
+    a, b = np.broadcast_arrays(a, b)
+    return {"a": a, "b": b} if FORM == "outer" else {"a": a[::-1, :, ::2], "b": b[:, ::-1, 1:5]}
 
 
 binary.bench(R=4096, N=4096, OP="add", reference="torch:add")
-compare.bench(R=4096, N=4096, OP="lt")
-binary_integer.bench(N=1 << 24, OP="xor")
+binary_strided.bench(
+    OP="mul", T=f32, reference="torch:mul",
+    make=lambda rng: {"a": rng.normal(64, 512, 512), "b": rng.normal(64, 512, 512)},
+)  # fmt: skip

@@ -5,8 +5,9 @@ Source: the definition.
 
 import numpy as np
 
+from iron.kernels.primitives import place_of
 from iron.lang import EXACT, In, Out, bf16, dtypes, each, f16, f32, i8, i32, kernel, strided, u8
-from iron.lang import u32, unrolled
+from iron.lang import u32
 
 T = dtypes("T", f32, f16, bf16, i8, u8, i32, u32)
 
@@ -18,11 +19,8 @@ def copy(x: In[T, ..., strided], y: Out[T, ...]):
     Both have one shape, of any rank from 0; the rank is compiled in, the extents are not.
     """
     (i,) = each(y.size)
-    at, rest = [], i
-    for d in unrolled(x.rank - 1, -1, -1):
-        at = [rest % y.shape[d], *at]
-        rest = rest // y.shape[d]
-    y[tuple(at)] = x[tuple(at)]
+    at = place_of(i, y)
+    y[at] = x[at]
 
 
 @copy.oracle

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from iron.kernels.primitives import gelu_erf, gelu_tanh, relu, silu
+from iron.kernels.primitives import gelu_erf, gelu_tanh, relu, silu, swish
 from iron.lang import ELT, Const, In, Out, Scalar, bf16, dims, dtypes, each, f16, f32, inf, inline
-from iron.lang import kernel, maximum, minimum, require, sigmoid, where
+from iron.lang import kernel, maximum, minimum, require, where
 
 R, N, N2 = dims("R N N2")
 T = dtypes("T", f32, f16, bf16)
@@ -45,8 +45,7 @@ def limited(g, u, cap, alpha, VARIANT):
         return silu(minimum(g, cap)) * bounded
     if VARIANT == "swiglu_clip_after":
         return minimum(silu(g), cap) * bounded
-    h = minimum(g, cap)
-    return h * sigmoid(alpha * h) * (bounded + 1.0)
+    return swish(minimum(g, cap), alpha) * (bounded + 1.0)
 
 
 @kernel(variants={"VARIANT": VARIANTS})
@@ -81,6 +80,8 @@ def gated_activation(
 @kernel(variants={"LAYOUT": ["halves", "interleaved"], "VARIANT": VARIANTS})
 def gated_activation_packed(
     x: In[T, R, N2],
+    bias: In[T, N2] | None,
+    row_scale: In[f32, R] | None,
     y: Out[T, R, N2 // 2],
     limit: Scalar[f32],
     alpha: Scalar[f32],
@@ -88,19 +89,33 @@ def gated_activation_packed(
     LAYOUT: Const = "halves",
     VARIANT: Const = "swiglu",
 ):
-    """`gated_activation` of one buffer: gates in the first half of a row, or at even places."""
+    """`gated_activation` of one buffer: gates in the first half of a row, or at even places.
+
+    `bias` is laid out as a row of x.
+    """
     i, r = each(N2 // 2, R)
     require(N2 % 2 == 0, "a row holds as many gates as values")
     at, to = (i, i + N2 // 2) if LAYOUT == "halves" else (2 * i, 2 * i + 1)
-    y[r, i] = gated(x[r, at].to(f32), x[r, to].to(f32), limit, alpha, VARIANT).to(T)
+    gate, up = x[r, at].to(f32), x[r, to].to(f32)
+    if bias is not None:
+        gate, up = gate + bias[at].to(f32), up + bias[to].to(f32)
+    out = gated(gate, up, limit, alpha, VARIANT)
+    if row_scale is not None:
+        out = out * row_scale[r]
+    y[r, i] = out.to(T)
 
 
 ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def silu64(g):
-    """silu in f64."""
-    return g / (1 + np.exp(-g))
+def silu64(g, steepness=1.0):
+    """g sigmoid(steepness g) in f64; its limit at -inf."""
+    return np.where(np.isneginf(g), -0.0, g / (1 + np.exp(-steepness * g)))
+
+
+def gelu64(g, inner):
+    """The share `(1 + inner) / 2` of g; its limit at -inf."""
+    return np.where(np.isneginf(g), -0.0, 0.5 * g * (1 + inner))
 
 
 def formula(g, u, L, alpha, VARIANT):
@@ -111,42 +126,58 @@ def formula(g, u, L, alpha, VARIANT):
     inner = np.sqrt(2 / np.pi) * (g + 0.044715 * g**3)
     return {
         "swiglu": lambda: silu64(g) * u,
-        "geglu_erf": lambda: 0.5 * g * (1 + ERF(g / np.sqrt(2))) * u,
-        "geglu_tanh": lambda: 0.5 * g * (1 + np.tanh(inner)) * u,
+        "geglu_erf": lambda: gelu64(g, ERF(g / np.sqrt(2))) * u,
+        "geglu_tanh": lambda: gelu64(g, np.tanh(inner)) * u,
         "reglu": lambda: np.maximum(g, 0) * u,
         "swiglu_limit": lambda: silu64(low) * cut,
         "swiglu_clip_after": lambda: np.minimum(silu64(g), L) * cut,
-        "swiglu_oai": lambda: low / (1 + np.exp(-alpha * low)) * (cut + 1),
+        "swiglu_oai": lambda: silu64(low, alpha) * (cut + 1),
     }[VARIANT]()
+
+
+def scaled(g, u, row_scale, limit, alpha, VARIANT):
+    """The activation of each row times its weight, and the scale on which it is computed."""
+    by = 1.0 if row_scale is None else row_scale[:, None]
+    size = np.abs(g) * (np.abs(u) + 1) * np.abs(by)
+    y = formula(g, u, float(limit), float(alpha), VARIANT) * by
+    return {"y": y}, {"y": np.where(np.isfinite(g), size, 0)}
 
 
 @gated_activation.oracle
 def _(g, u, gate_bias, up_bias, row_scale, limit, alpha, VARIANT):
     g = g + (0 if gate_bias is None else gate_bias)
     u = u + (0 if up_bias is None else up_bias)
-    by = 1.0 if row_scale is None else row_scale[:, None]
-    scale = np.abs(g) * (np.abs(u) + 1) * np.abs(by)
-    return {"y": formula(g, u, float(limit), float(alpha), VARIANT) * by}, {"y": scale}
+    return scaled(g, u, row_scale, limit, alpha, VARIANT)
 
 
 @gated_activation.case(R=[1, 3], N=[129], LIMIT=[0.0, 0.75], EXTRA=[False, True], tol=ELT)
 def _(rng, R, N, LIMIT, EXTRA):
-    given = {"g": rng.normal(R, N) * 1.5, "u": rng.normal(R, N) * 2, "limit": LIMIT, "alpha": 1.702}
+    g = rng.normal(R, N) * 1.5
+    g[:, 7] = -np.inf  # a gate that is shut: 0, not -inf * 0
+    given = {"g": g, "u": rng.normal(R, N) * 2, "limit": LIMIT, "alpha": 1.702}
     more = {"gate_bias": rng.normal(N), "up_bias": rng.normal(N), "row_scale": rng.normal(R)}
     return given | more if EXTRA else given
 
 
 @gated_activation_packed.oracle
-def _(x, limit, alpha, LAYOUT, VARIANT):
+def _(x, bias, row_scale, limit, alpha, LAYOUT, VARIANT):
+    x = x + (0 if bias is None else bias)
     half = x.shape[1] // 2
     g, u = (x[:, :half], x[:, half:]) if LAYOUT == "halves" else (x[:, ::2], x[:, 1::2])
-    y = formula(g, u, float(limit), float(alpha), VARIANT)
-    return {"y": y}, {"y": np.abs(g) * (np.abs(u) + 1)}
+    return scaled(g, u, row_scale, limit, alpha, VARIANT)
 
 
 @gated_activation_packed.case(R=[1, 3], N2=[22, 182], tol=ELT)
 def _(rng, R, N2):
-    return {"x": rng.normal(R, N2) * 2, "limit": 0.75, "alpha": 1.702}
+    x = rng.normal(R, N2) * 2
+    x[:, 6] = -np.inf  # a gate in both layouts
+    return {"x": x, "bias": None, "row_scale": None, "limit": 0.75, "alpha": 1.702}
+
+
+@gated_activation_packed.case(R=[3], N2=[26], VARIANT=["swiglu_oai"], tol=ELT)
+def _(rng, R, N2):
+    more = {"bias": rng.normal(N2), "row_scale": rng.normal(R)}
+    return {"x": rng.normal(R, N2) * 2, "limit": 0.75, "alpha": 1.702} | more
 
 
 gated_activation.bench(R=512, N=14336, flops=lambda R, N: 8 * R * N, reference="liger:swiglu")

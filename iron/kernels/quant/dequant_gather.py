@@ -7,11 +7,11 @@ import numpy as np
 
 from iron.lang import CODEC, Const, In, Out, Packed, Scalar, bf16, dims, dtypes, f16, f32, formats
 from iron.lang import groups, kernel, minimum, strided, u32
-from iron.quant.format import by_name
+from iron.quant.format import FORMATS, by_name
 
 R, V, D = dims("R V D")
 T = dtypes("T", f32, f16, bf16)
-FORMATS = [
+NAMES = [
     "f32",
     "f16",
     "bf16",
@@ -21,7 +21,9 @@ FORMATS = [
     "mlx_int4_g64",
     "mlx_int8_g64",
 ]
-FMT = formats("FMT", *(by_name(name) for name in FORMATS))
+COMMON = [by_name(name) for name in NAMES]
+OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k", "mxfp4", "nvfp4")]
+FMT = formats("FMT", *FORMATS.values())
 
 
 @kernel(tune={"THREADS": [64, 128, 256]})
@@ -48,10 +50,15 @@ def _(w, idx, scale):
     return {"y": np.where((idx == 0xFFFFFFFF)[:, None], 0.0, rows)}
 
 
-@dequant_gather.case(R=[1, 5], V=[7], D=[64, 320], tol=CODEC)
+@dequant_gather.case(R=[1, 5], V=[7], D=[64, 320], FMT=COMMON, tol=CODEC)
 def _(rng, R, V, D, FMT):
     idx = np.array([3, 0xFFFFFFFF, 6, 0, 7], np.uint32)[:R]
     return {"w": rng.packed(FMT, V, D), "idx": idx, "scale": 0.5}
+
+
+@dequant_gather.case(R=[5], V=[7], D=[512], T=[f32], FMT=OTHERS, tol=CODEC)
+def _(rng, R, V, D, FMT):
+    return {"w": rng.packed(FMT, V, D), "idx": np.array([3, 2**32 - 1, 6, 0, 7]), "scale": 0.5}
 
 
 dequant_gather.bench(R=512, V=151936, D=4096, FMT=by_name("gguf_q4_0"), T=bf16)

@@ -95,6 +95,8 @@ def test_small_arguments_keep_their_digits(op: str):
         ("remainder", 1.0, 0.0, NAN),
         ("floor_div", -5.0, INF, -1.0),
         ("floor_div", 1.0, 0.1, 9.0),
+        ("floor_div", -INF, 2.0, NAN),
+        ("floor_div", 1.0, 0.0, INF),
         ("max", NAN, 1.0, NAN),
         ("min", 1.0, NAN, NAN),
         ("logaddexp", -INF, -INF, -INF),
