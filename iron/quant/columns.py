@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from iron.dtypes import of_numpy
+from iron.errors import error
 from iron.quant.format import by_name
 from iron.quant.pack import pack, stream, unpack
 from iron.quant.tensor import QTensor
@@ -97,18 +99,36 @@ def bitnet(w: QTensor) -> dict[str, Array]:
 
 
 def sort(weight: QTensor) -> tuple[QTensor, Array]:
-    """A GPTQ weight with reordered columns as one without, and the order of its columns.
+    """A weight with reordered columns as one without, and the order of its columns.
 
     `decode(result) == decode(weight)[:, order]` bit for bit, so a product with `x[order]` is the
-    same sum. The order is stable: columns of one group keep theirs.
+    same sum. The order is stable: columns of one group keep theirs. E0601 for a format that is not
+    reordered, and for an index that does not name every group equally often.
     """
-    bits, planes = weight.fmt.bits, weight.planes
-    order = np.argsort(planes["g_idx"][0], kind="stable")
-    codes = _down(planes["qweight"], bits, weight.cols)[order]
-    fmt = by_name(weight.fmt.name.removesuffix("_act"))
-    qweight = np.ascontiguousarray(pack(np.ascontiguousarray(codes.T), bits).T)
-    sorted_planes = {"qweight": qweight, "qzeros": planes["qzeros"], "scales": planes["scales"]}
-    return QTensor(fmt, sorted_planes, weight.shape), order
+    fmt, planes = weight.fmt, weight.planes
+    if not fmt.reordered:
+        raise error("E0601", f"the columns of {fmt} are not reordered")
+    index = planes["g_idx"][0]
+    order = np.argsort(index, kind="stable")
+    if not np.array_equal(index[order], np.arange(weight.cols) // fmt.multiple):
+        raise error("E0601", f"{fmt}: the index does not name each group {fmt.multiple} times")
+    kept = {name: plane for name, plane in planes.items() if name != "g_idx"}
+    if fmt.body == "gptq_act":
+        codes = _down(planes["qweight"], fmt.bits, weight.cols)[order]
+        kept["qweight"] = np.ascontiguousarray(pack(np.ascontiguousarray(codes.T), fmt.bits).T)
+    else:
+        codes = unpack(planes["codes"], fmt.bits, weight.cols)[:, order]
+        kept["codes"] = stream(np.ascontiguousarray(codes), fmt.bits)
+    return QTensor(by_name(_sorted_name(weight)), kept, weight.shape), order
+
+
+def _sorted_name(weight: QTensor) -> str:
+    """The format of the same planes without an index."""
+    fmt = weight.fmt
+    if fmt.body == "ct_sym_act":
+        dtype = of_numpy(weight.planes["scales"].dtype)
+        return f"int{fmt.bits}_sym_g{fmt.multiple}_{dtype}"
+    return fmt.name.removesuffix("_act")
 
 
 EDGES: Final[Mapping[str, Callable[[QTensor], dict[str, Array]]]] = MappingProxyType(

@@ -34,6 +34,17 @@ def stream(codes: Array, bits: int) -> Array:
     return np.ascontiguousarray(codes) if bits == 8 else pack(codes, bits)
 
 
+def unpack_whole(words: Array, bits: int, k: int) -> Array:
+    """The first k codes of each row of u32 words that hold whole codes only, as u8 [..., K].
+
+    Each word has floor(32 / bits) codes from bit 0 up and its top bits unused, as older
+    compressed-tensors packed 3, 5, 6 and 7 bits.
+    """
+    shifts = np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits)
+    codes = (words[..., None] >> shifts) & np.uint32((1 << bits) - 1)
+    return codes.reshape(*words.shape[:-1], -1)[..., :k].astype(np.uint8)
+
+
 def unpack(words: Array, bits: int, k: int) -> Array:
     """The first k codes of each row of u32 words, or of bytes, as u8 [..., K]."""
     stream = np.ascontiguousarray(words).view(np.uint8)

@@ -44,7 +44,7 @@ def plane_form(fmt: Format) -> str:
         return f"codebook4_g{fmt.group}"
     if fmt.body == "bitnet":
         return "ternary_row_f32"
-    hint = "sort its columns first: iron.quant.columns.sort" if fmt.body == "gptq_act" else ""
+    hint = "sort its columns first: iron.quant.columns.sort" if fmt.reordered else ""
     raise error("E0601", f"{fmt} has no lossless form as planes", help=hint)
 
 

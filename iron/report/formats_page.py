@@ -191,7 +191,7 @@ def _members(members: list[Format]) -> str:
 
 def _size(fmt: Format) -> int:
     """Columns that share factors, in the order of the file where they are reordered; 0: a row."""
-    return fmt.multiple if fmt.body == "gptq_act" else fmt.group
+    return fmt.multiple if fmt.reordered else fmt.group
 
 
 def _factors(members: list[Format]) -> str:
@@ -204,7 +204,7 @@ def _factors(members: list[Format]) -> str:
         where = f"a tile of {fmt.scale_rows} by {fmt.group}" if fmt.scale_rows else "the tensor"
     if fmt.block_bytes:
         return f"for {where}, in blocks of {fmt.block} elements and {fmt.block_bytes} bytes"
-    if fmt.body == "gptq_act":
+    if fmt.reordered:
         where = "the columns that `g_idx` names"
     kind = fmt.scale.value
     if fmt.scale is Scale.FLOAT:
@@ -248,7 +248,7 @@ def _runs(members: list[Format]) -> str:
         names = [plane_form(f) for f in members]
         return f"`{_title([by_name(n) for n in dict.fromkeys(names)])}`"
     except KernelError:
-        return "its own columns sorted" if members[0].body == "gptq_act" else "raw blocks"
+        return "its own columns sorted" if members[0].reordered else "raw blocks"
 
 
 def _bodies() -> str:

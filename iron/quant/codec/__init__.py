@@ -62,6 +62,8 @@ BODIES: Final = MappingProxyType(
         "gptq_act": Body(foreign.gptq, foreign.gptq_act_factors),
         "awq": Body(foreign.awq, foreign.awq_factors),
         "ct_asym": Body(foreign.ct_asym, foreign.ct_asym_factors),
+        "ct_sym_act": Body(stream.code, foreign.ct_sym_act_factors),
+        "ct_asym_act": Body(foreign.ct_asym, foreign.ct_asym_act_factors),
         "bnb": Body(foreign.bnb, foreign.bnb_factors),
         "bnb_dq": Body(foreign.bnb, foreign.bnb_dq_factors),
         "hqq": Body(foreign.hqq, foreign.hqq_factors),

@@ -75,6 +75,18 @@ def ct_asym_factors(fmt: Format, w: V, n: V, g: V) -> V:
 
 
 @inline
+def ct_sym_act_factors(fmt: Format, w: V, n: V, g: V) -> V:
+    """`scales[N, K / G]` of column g of K, whose group stands in `g_idx`."""
+    return f32(w.scales[n, w.g_idx[0, g]]), None
+
+
+@inline
+def ct_asym_act_factors(fmt: Format, w: V, n: V, g: V) -> V:
+    """The factors of column g of K, whose group stands in `g_idx`."""
+    return ct_asym_factors(fmt, w, n, w.g_idx[0, g])
+
+
+@inline
 def bnb(fmt: Format, w: V, n: V, b: V, e: V) -> V:
     """The high nibble of a byte is the earlier element; an entry of the stored table."""
     raw = (u32(w.codes[n, b * (fmt.block // 2) + e // 2]) >> u32(4 - e % 2 * 4)) & 15

@@ -41,7 +41,7 @@ def gptq(parts: Parts) -> QTensor:
     k = qweight.shape[0] * 32 // bits
     groups = len(scales)
     planes = {"qweight": qweight, "qzeros": qzeros, "scales": scales}
-    act = parts.has(".g_idx") and reordered(parts, k, groups)
+    act = parts.has(".g_idx") and reordered(parts, ".g_idx", k, groups)
     if act:
         planes["g_idx"] = parts.array(".g_idx").astype(np.int32).reshape(1, -1)
     version = 2 if layout == "gptq_v2" else 1
@@ -49,11 +49,11 @@ def gptq(parts: Parts) -> QTensor:
     return QTensor(parts.format(name), planes, (n, k))
 
 
-def reordered(parts: Parts, k: int, groups: int) -> bool:
+def reordered(parts: Parts, suffix: str, k: int, groups: int) -> bool:
     """Whether the group index differs from the plain order; E0801 for an index out of range."""
-    index = parts.array(".g_idx").reshape(-1)
+    index = parts.array(suffix).reshape(-1)
     if index.size != k or index.min(initial=0) < 0 or index.max(initial=0) >= groups:
-        raise parts.fault(".g_idx", f"{index.size} indices for {k} columns in {groups} groups")
+        raise parts.fault(suffix, f"{index.size} indices for {k} columns in {groups} groups")
     return not np.array_equal(index, np.arange(k) // -(-k // groups))
 
 

@@ -91,6 +91,7 @@ def fp8(parts: Parts) -> QTensor:
         raise parts.fault(
             ".weight", "the scale tensor .weight_scale or .weight_scale_inv is missing"
         )
+    refuse_zero_point(parts)
     shape = parts.shape(".weight")
     n, k = int(np.prod(shape[:-1])), shape[-1]
     elem, power = FP8[parts.dtype(".weight")], parts.dtype(suffix) == "F8_E8M0"
@@ -127,26 +128,41 @@ def tile(parts: Parts, suffix: str, shape: tuple[int, ...]) -> tuple[int, int]:
     )
 
 
+def refuse_zero_point(parts: Parts) -> None:
+    """E0801 for a zero point of small floats that is not zero; older files store zeros."""
+    if parts.has(".weight_zero_point"):
+        raw = np.ascontiguousarray(parts.array(".weight_zero_point")).view(np.uint8)
+        if (raw & 0x7F).any():
+            raise parts.fault(".weight_zero_point", "a zero point of FP8 weights that is not zero")
+
+
 def is_int8(parts: Parts) -> bool:
     """Signed bytes with a scale, and not one of the dialects that pack into bytes."""
     return parts.dtype(".weight") == "I8" and parts.dtype(".weight_scale") != ""
 
 
 def int8(parts: Parts) -> QTensor:
-    """Two's complement with one scale a tensor, a row or a group."""
+    """Two's complement with one scale a tensor, a row or a group, and signed zero points, if any.
+
+    Zero points other than 0 move codes and zero points alike by 128, which costs a copy.
+    """
     shape = parts.shape(".weight")
-    scales = parts.rows(".weight_scale")
-    dtype = of_numpy(scales.dtype)
     n, k = int(np.prod(shape[:-1])), shape[-1]
-    if scales.size == 1:
-        scales = np.ascontiguousarray(np.repeat(scales.reshape(1, 1), n, axis=0))
-    elif scales.size == n:
-        scales = scales.reshape(n, 1)
-    group = k // scales.shape[1]
-    name = f"int8_{'row' if scales.shape[1] == 1 else f'g{group}'}_{dtype}"
-    return QTensor(
-        parts.format(name), {"codes": parts.stream(".weight", 8), "scales": scales}, shape
-    )
+    scales, codes = cells(parts.rows(".weight_scale"), n), parts.stream(".weight", 8)
+    size = "row" if scales.shape[1] == 1 else f"g{k // scales.shape[1]}"
+    planes = {"codes": codes, "scales": scales}
+    if parts.has(".weight_zero_point") and parts.array(".weight_zero_point").any():
+        zeros = cells(parts.rows(".weight_zero_point"), n).astype(np.int32) + 128
+        planes |= {"codes": codes ^ np.uint8(128), "zeros": zeros.astype(np.uint16)}
+        return QTensor(parts.format(f"int8_zp_{size}"), planes, shape)
+    return QTensor(parts.format(f"int8_{size}_{of_numpy(scales.dtype)}"), planes, shape)
+
+
+def cells(held: Array, rows: int) -> Array:
+    """A factor of a tensor, of each row or of each group as a plane with a row for each row."""
+    if held.size == 1:
+        return np.ascontiguousarray(np.repeat(held.reshape(1, 1), rows, axis=0))
+    return held.reshape(rows, 1) if held.size == rows else held
 
 
 # --- FP4 ------------------------------------------------------------------------------------------
@@ -208,9 +224,15 @@ DIALECTS = (
     Dialect(
         "FP8",
         (".weight",),
-        (".weight_scale_inv", ".weight_scale", ".scale", ".input_scale"),
+        (".weight_scale_inv", ".weight_scale", ".scale", ".input_scale", ".weight_zero_point"),
         is_fp8,
         fp8,
     ),
-    Dialect("int8", (".weight", ".weight_scale"), (".input_scale",), is_int8, int8),
+    Dialect(
+        "int8",
+        (".weight", ".weight_scale"),
+        (".weight_zero_point", ".input_scale"),
+        is_int8,
+        int8,
+    ),
 )

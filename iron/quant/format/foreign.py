@@ -139,6 +139,40 @@ def packed_zeros() -> list[Format]:
     return out
 
 
+def packed_reordered() -> list[Format]:
+    """compressed-tensors integers whose columns were reordered: the plain planes and an index."""
+    return [
+        _reordered(bits, group, asymmetric)
+        for bits in range(1, 9)
+        for group in (32, 64, 128)
+        for asymmetric in (False, True)
+    ]
+
+
+def _reordered(bits: int, group: int, asymmetric: bool) -> Format:
+    suffixes = (".weight_packed", ".weight_scale", ".weight_shape", ".weight_g_idx")
+    planes = (
+        codes(bits),
+        Plane("scales", FLOATS, ROWS, per(group)),
+        Plane("g_idx", (i32,), ONE, per(1)),
+    )
+    if asymmetric:
+        planes += (Plane("zeros", (u32,), Extent(n=1, up=bits, down=32), per(group)),)
+        suffixes += (".weight_zero_point",)
+    kind = "asym" if asymmetric else "sym"
+    return other(
+        f"ct_pack_int{bits}_{kind}_g{group}_act",
+        f"ct_{kind}_act",
+        Elem.UINT if asymmetric else Elem.OFFSET,
+        bits,
+        1,
+        planes=planes,
+        algebra=Algebra.ZERO if asymmetric else Algebra.SCALED,
+        multiple=group,
+        ids=Ids(ct=f"pack-quantized, num_bits {bits}, actorder group", suffixes=suffixes),
+    )
+
+
 def bitsandbytes() -> list[Format]:
     """bitsandbytes NF4 and FP4: the earlier element in the high nibble, table stored beside."""
     out: list[Format] = []
@@ -218,5 +252,5 @@ def bitnet() -> list[Format]:
 
 def formats() -> list[Format]:
     """Every foreign layout."""
-    families = (gptq, awq, packed_zeros, bitsandbytes, hqq, bitnet)
+    families = (gptq, awq, packed_zeros, packed_reordered, bitsandbytes, hqq, bitnet)
     return [f for family in families for f in family()]

@@ -202,6 +202,11 @@ class Format:
         return self.body in ("stream", "dense")
 
     @property
+    def reordered(self) -> bool:
+        """Whether an index names the group of each column."""
+        return any(p.name == "g_idx" for p in self.planes)
+
+    @property
     def share(self) -> int:
         """Neighbours in one chunk that have the same factors."""
         return min(self.vec, self.group) if self.group else self.vec

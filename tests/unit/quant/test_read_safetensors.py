@@ -117,27 +117,6 @@ def test_int8(tmp_path: Path, scale: tuple[int, ...], name: str):
     assert np.array_equal(got, wide * w.astype(np.float32))
 
 
-@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6, 7, 8])
-@pytest.mark.parametrize("asymmetric", [False, True])
-def test_compressed_tensors_integers(tmp_path: Path, bits: int, asymmetric: bool):
-    q, z = codes(1 << bits, 32, 64), codes(1 << bits, 32, 2)
-    s = floats(32, 2).astype(np.float16)
-    tensors = {
-        "p.weight_packed": bits_along(q, bits, 1),
-        "p.weight_scale": s,
-        "p.weight_shape": np.array([32, 64], np.int64),
-    }
-    if asymmetric:
-        tensors["p.weight_zero_point"] = bits_along(z, bits, 0)
-    config = {"quant_method": "compressed-tensors", "format": "pack-quantized"}
-    config |= {"config_groups": {"group_0": {"weights": {"num_bits": bits, "group_size": 32}}}}
-    found, got = decoded(tmp_path, tensors, config)
-    less = np.repeat(z, 32, 1).astype(np.float32) if asymmetric else np.float32(1 << (bits - 1))
-    want = np.repeat(s.astype(np.float32), 32, 1) * (q.astype(np.float32) - less)
-    assert found == (f"ct_pack_int{bits}_asym_g32" if asymmetric else f"int{bits}_sym_g32_f16")
-    assert np.array_equal(got, want)
-
-
 @pytest.mark.parametrize("bits", [2, 3, 4, 8])
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("act", [False, True])

@@ -70,13 +70,13 @@ def test_every_format_has_a_plane_form_or_says_why():
             assert by_name(plane_form(fmt)).body in ("stream", "dense")
         except KernelError as caught:
             reasons[fmt.name] = str(caught)
-    nowhere = {f.name for f in FORMATS.values() if f.body == "gptq_act"}
+    nowhere = {f.name for f in FORMATS.values() if f.reordered}
     nowhere |= {f"gguf_iq{n}" for n in ("1_s", "1_m", "2_xxs", "2_xs", "2_s", "3_xxs", "3_s")}
     assert reasons.keys() == nowhere
     assert all("no lossless form" in reason for reason in reasons.values())
 
 
-@pytest.mark.parametrize("name", [f.name for f in FORMATS.values() if f.body == "gptq_act"])
+@pytest.mark.parametrize("name", [f.name for f in FORMATS.values() if f.reordered])
 def test_sorted_columns_are_the_same_weights(name: str):
     weight = sample(name)
     index = weight.planes["g_idx"]
@@ -84,7 +84,12 @@ def test_sorted_columns_are_the_same_weights(name: str):
     index[:] = np.random.default_rng(8).permutation(np.arange(weight.cols) % groups)
     plain, order = columns.sort(weight)
     assert not np.array_equal(order, np.arange(weight.cols))
+    assert not plain.fmt.reordered
     assert np.array_equal(bits(plain), bits(weight)[:, order])
+    index[0, np.argmax(index != index[0, 0])] = index[0, 0]
+    with pytest.raises(KernelError, match="does not name each group") as caught:
+        columns.sort(weight)
+    assert caught.value.id == "E0601"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +112,8 @@ def test_what_has_no_place_is_refused(name, target, plane, value, message):
 
 
 def test_wrong_ways():
+    with pytest.raises(KernelError, match="the columns of mlx_int4_g32 are not reordered"):
+        columns.sort(random_tensor(FORMATS["mlx_int4_g32"], 2, 64, seed=1))
     with pytest.raises(KernelError, match="no lossless way leads from f32 to mxfp4"):
         repack(quantize(np.ones((1, 32), np.float32), "f32"), "mxfp4")
     with pytest.raises(KernelError, match="gguf_iq1_s has no lossless form"):
