@@ -226,7 +226,7 @@ def few(kernel: str) -> int:
 
 def model(out: Path) -> int:
     """SmolLM2 on the device: the golden tokens and tokens a second, when the model file is here."""
-    command = [PYTHON, "-m", "examples.smollm2.speed", "--backend", "cuda"]
+    command = [PYTHON, "-m", "examples.smollm2.speed"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     (out / "model.txt").write_text(done.stdout + done.stderr[-4000:])
     return done.returncode

@@ -19,15 +19,25 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=64, help="at most this many (default 64)")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest")
     parser.add_argument("--seed", type=int, default=0, help="of the draws at a temperature")
+    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu", help="default: cpu")
     parser.add_argument("--model", help="a GGUF file instead of the fetched one")
     return parser.parse_args(arguments)
+
+
+def opened(backend: str) -> type[Model]:
+    """The model's class for a backend."""
+    if backend == "cpu":
+        return Model
+    from examples.smollm2.device import DeviceModel
+
+    return DeviceModel
 
 
 def run(arguments: list[str]) -> int:
     """Runs the command; 0, or 1 with one message on the error stream."""
     given = options(arguments)
     try:
-        model = Model(given.model or model_file())
+        model = opened(given.backend)(given.model or model_file())
         text = Text(model.file.metadata)
         prompt = text.encode(given.prompt if given.raw else text.chat(given.prompt))
         print(given.prompt, end="" if given.raw else "\n\n", flush=True)

@@ -1,5 +1,6 @@
 """Text from the model, token by token: greedy, or drawn at a temperature."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,15 +21,15 @@ def prefill(model: Model, tokens: Sequence[int]) -> Iterator[Array]:
     while start < len(tokens):
         count = AT_ONCE if len(tokens) - start >= AT_ONCE else 1
         logits = model.forward(tokens[start : start + count], start)
-        yield from (row.copy() for row in logits)
+        yield from (model.copy(row) for row in logits)
         start += count
 
 
 def chooser(model: Model, temperature: float, seed: int) -> Callable[[Array], int]:
     """A function from logits to a token: the likeliest at temperature 0, else a draw."""
-    logits = np.zeros((1, model.embedding.rows), np.float32)
-    token = np.zeros(1, np.uint32)
-    key = np.array([seed, 0, 0, 0], np.uint32)
+    logits = model.zeros((1, model.embedding.rows))
+    token, key = model.zeros(1, np.uint32), model.zeros(4, np.uint32)
+    draws = itertools.count()
     if temperature > 0:
         launch = categorical_sample.bind(x=logits, key=key, token=token, temperature=temperature)
     else:
@@ -36,8 +37,9 @@ def chooser(model: Model, temperature: float, seed: int) -> Callable[[Array], in
 
     def choose(row: Array) -> int:
         logits[0] = row
+        if temperature > 0:
+            model.write(key, [seed, 0, next(draws) % 2**32, 0])
         launch()
-        key[2] = (int(key[2]) + 1) % 2**32  # the next draw
         return int(token[0])
 
     return choose

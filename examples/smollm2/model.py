@@ -20,6 +20,7 @@ from iron.kernels.rope.rope import rope, turns
 from iron.kernels.sdpa.decode import sdpa_decode
 from iron.lang import KernelFunction
 from iron.quant.read_gguf import GgufFile, read_gguf
+from iron.quant.tensor import QTensor
 
 Array = np.ndarray[Any, Any]
 
@@ -52,15 +53,48 @@ class Model:
         self.shape = s = shape_of(self.file)
         self.capacity = capacity
         cells = (s.layers, s.groups, capacity, s.head)
-        self.keys, self.values = np.zeros(cells, np.float32), np.zeros(cells, np.float32)
-        self.turns = turns(s.theta ** (-2.0 * np.arange(s.head // 2) / s.head))
-        self.embedding = self.file.weight("token_embd.weight")
+        self.keys, self.values = self.zeros(cells), self.zeros(cells)
+        self.turns = self.put(turns(s.theta ** (-2.0 * np.arange(s.head // 2) / s.head)))
+        self.embedding = self.weight("token_embd.weight")
         self._steps: dict[int, Step] = {}
 
     def gain(self, layer: int, name: str) -> Array:
         """The weight of a norm; after the last layer, that of the output norm."""
         last = layer == self.shape.layers
-        return self.file.array("output_norm.weight" if last else f"blk.{layer}.{name}.weight")
+        return self.put(
+            self.file.array("output_norm.weight" if last else f"blk.{layer}.{name}.weight")
+        )
+
+    # What depends on where arrays live; `device.DeviceModel` has other answers.
+
+    def zeros(self, shape: Any, dtype: Any = np.float32) -> Array:
+        """New memory."""
+        return np.zeros(shape, dtype)
+
+    def put(self, array: Array) -> Array:
+        """An array of the file where kernels can read it."""
+        return array
+
+    def weight(self, name: str) -> QTensor:
+        """A weight of the file where kernels can read it."""
+        return self.file.weight(name)
+
+    def spread(self, array: Array, count: int) -> Array:
+        """`array` as a batch of `count`, without a copy."""
+        return np.broadcast_to(array, (count, *array.shape))
+
+    def write(self, array: Array, values: Any) -> None:
+        """Sets every element of a small array."""
+        array[:] = values
+
+    def copy(self, row: Array) -> Array:
+        """A row that later steps leave alone."""
+        return row.copy()
+
+    def run(self, step: "Step") -> None:
+        """Every launch of a step, in order."""
+        for launch in step.launches:
+            launch()
 
     def step(self, count: int) -> "Step":
         """The bound launches for `count` tokens at once, made on first use."""
@@ -76,11 +110,10 @@ class Model:
         if start + len(tokens) > self.capacity:
             raise ValueError(f"the cache holds {self.capacity} positions")
         step = self.step(len(tokens))
-        step.tokens[:] = tokens
-        step.position[:] = range(start, start + len(tokens))
-        step.used[:] = range(start + 1, start + len(tokens) + 1)
-        for launch in step.launches:
-            launch()
+        self.write(step.tokens, tokens)
+        self.write(step.position, range(start, start + len(tokens)))
+        self.write(step.used, range(start + 1, start + len(tokens) + 1))
+        self.run(step)
         return step.logits
 
 
@@ -93,7 +126,7 @@ class Step:
 
     def __init__(self, model: Model, count: int) -> None:
         s, self.model, self.count = model.shape, model, count
-        self.tokens, self.position, self.used = (np.zeros(count, np.uint32) for _ in range(3))
+        self.tokens, self.position, self.used = (model.zeros(count, np.uint32) for _ in range(3))
         self.hidden, self.next, self.normed, self.out = (self._floats(s.width) for _ in range(4))
         self.query, self.turned, self.seen = (self._floats(s.heads, s.head) for _ in range(3))
         self.key, self.turned_key, self.value = (self._floats(s.groups, s.head) for _ in range(3))
@@ -112,14 +145,14 @@ class Step:
         self._launch(qmv, x=self.normed, w=model.embedding, y=self.logits)
 
     def _floats(self, *extents: int) -> Array:
-        return np.zeros((self.count, *extents), np.float32)
+        return self.model.zeros((self.count, *extents))
 
     def _launch(self, kernel: KernelFunction, **arguments: Any) -> None:
         self.launches.append(kernel.bind(**arguments))
 
     def _project(self, layer: int, name: str, x: Array, y: Array) -> None:
         x, y = x.reshape(self.count, -1), y.reshape(self.count, -1)
-        weight = self.model.file.weight(f"blk.{layer}.{name}.weight")
+        weight = self.model.weight(f"blk.{layer}.{name}.weight")
         self._launch(qmv, x=x, w=weight, y=y)
 
     def _attention(self, layer: int) -> None:
@@ -132,7 +165,7 @@ class Step:
             self._launch(rope, x=x, y=y, PAIRING="adjacent", **place)
         new = {"key": self.turned_key, "value": self.value, "position": self.position}
         self._launch(kv_append, keys=keys, values=values, **new)
-        k, v = (np.broadcast_to(a, (self.count, *a.shape)) for a in (keys, values))
+        k, v = (model.spread(a, self.count) for a in (keys, values))
         made = {"o": self.seen, "lse": self.sums}
         options = {"scale": s.head**-0.5, "softcap": 0.0, "window": 0, "first": 0}
         self._launch(sdpa_decode, q=self.turned, k=k, v=v, used=self.used, **made, **options)
