@@ -85,7 +85,10 @@ class _Apart:
 
     def store(self, op: Op) -> Sequence[Value]:
         *place, value = op.args
+        # As asked: packing what a load gave, in order, would fold to the load.
+        self.builder.folding = False
         whole = self.builder.emit("pack", *self.parts[value])
+        self.builder.folding = True
         args = [part for a in place for part in self.parts[a]]
         return self.builder.emit_all("store", (*args, whole))
 
