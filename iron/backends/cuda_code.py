@@ -35,9 +35,9 @@ class Code:
     dynamic: int = 0
 
 
-def code_of(kernel: Kernel) -> Code:
-    """The text of `kernel`, lowered."""
-    symbol = "iron_" + re.sub(r"\W", "_", kernel.name)
+def code_of(kernel: Kernel, symbol: str = "") -> Code:
+    """The text of `kernel`, lowered; its entry is `symbol`, or called by the kernel's name."""
+    symbol = symbol or "iron_" + re.sub(r"\W", "_", kernel.name)
     text = render(scalarise(kernel), CUDA, symbol)
     found = fields(kernel)
     assert [f.dtype for f in found] == [a.dtype for a in text.arguments]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect as introspection
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,24 +12,19 @@ import typer
 
 from iron.analysis.check import check
 from iron.analysis.cost import cost
-from iron.backends.clike.render import render
-from iron.backends.cpu.entry import compile_kernel, symbol_of
-from iron.backends.cpu.machine import host
-from iron.backends.cuda import CUDA
+from iron.backends.cpu.entry import symbol_of
 from iron.cli.configuration import load
 from iron.cli.output import JsonFlag, console, print_json, print_table
 from iron.cli.specimen import Specimen, choose, library, named, spelled
 from iron.compiler import lower
+from iron.emit.targets import NATIVE, Destination, destination
 from iron.errors import error
 from iron.ir.core import Kernel
 from iron.ir.text import print_kernel
 from iron.lang.declare import KernelFunction
 from iron.passes import THREAD_PASSES
-from iron.passes.scalarise import scalarise
-from iron.targets.target import Target
 
 BEFORE = "before"
-GPU = Target("cuda", "gpu", simd=32, max_threads=1024, shared_bytes=48 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,7 @@ def inspect(
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="Final text: `cpu` or `cuda`; may be given twice."),
+        typer.Option("--target", help="Final text: `cpu`, `cuda:sm_90a`; may be given twice."),
     ] = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="How many of each operation, pass by pass.")
@@ -80,19 +74,18 @@ def inspect(
         _list(found, faults, json)
         return
     declared = named(found, name, faults)
-    targets = tuple(dict.fromkeys(target or ()))
+    targets = [_target(name) for name in dict.fromkeys(target or ())]
     _known("--pass", [after] if after else [], ["all", *(p for p, _ in THREAD_PASSES)])
-    _known("--target", targets, list(TARGETS))
     if not isinstance(declared, KernelFunction):
         _only_source(declared, bool(after or targets or stats or costs))
         sections, facts, counts = [_source(declared)], {"kernel": declared.name}, {}
     else:
         chosen = _pairs(variant or [])
-        family = _target(targets[0] if targets else "cpu")
-        specimen = choose(declared, family, dtype, chosen)
+        first = targets[0] if targets else _target("cpu")
+        specimen = choose(declared, first.target, dtype, chosen)
         counts = _counts(specimen.kernel) if stats else {}
         sections = _sections(specimen, after, bool(targets or stats or costs))
-        sections += [_final(choose(declared, _target(t), dtype, chosen), t) for t in targets]
+        sections += [_final(choose(declared, t.target, dtype, chosen), t) for t in targets]
         facts = _facts(specimen, costs)
     _show(sections, facts, counts, out, json)
 
@@ -138,8 +131,9 @@ def _only_source(plan: Any, more: bool) -> None:
         raise error("E0803", text, help="inspect the kernels that it launches")
 
 
-def _target(name: str) -> Target:
-    return host() if name == "cpu" else GPU
+def _target(name: str) -> Destination:
+    """The target called `name`; `cpu` is this machine's."""
+    return destination(f"cpu:{NATIVE}" if name == "cpu" else name)
 
 
 def _source(declared: Any) -> Section:
@@ -174,22 +168,13 @@ def _ir(number: int, stage: str, kernel: Kernel) -> Section:
     return Section(f"{number:02}-{stage}.ir", title, print_kernel(kernel))
 
 
-def _cpu(kernel: Kernel) -> Section:
-    target = host()
-    text = compile_kernel(kernel, target).text
-    return Section("cpu.ll", f"LLVM IR for this CPU ({target.cpu})", text)
-
-
-def _cuda(kernel: Kernel) -> Section:
-    text = render(scalarise(kernel), CUDA, symbol_of(kernel)).source
-    return Section("cuda.cu", "CUDA C++", text)
-
-
-TARGETS: dict[str, Callable[[Kernel], Section]] = {"cpu": _cpu, "cuda": _cuda}
-
-
-def _final(of: Specimen, target: str) -> Section:
-    return TARGETS[target](lower(of.kernel))
+def _final(of: Specimen, to: Destination) -> Section:
+    lowered = lower(of.kernel)
+    made = to.family.make(lowered, to.target, symbol_of(lowered), (to.family.text,))
+    default = to.architecture in ("", NATIVE, to.family.architectures[0])
+    stem = to.family.name if default else f"{to.family.name}.{to.architecture}"
+    title = f"{to.family.language} for {to.name}"
+    return Section(f"{stem}{to.family.text}", title, made.files[to.family.text].decode())
 
 
 def _counts(kernel: Kernel) -> dict[str, dict[str, int]]:

@@ -1,39 +1,41 @@
-"""How the parameters of a launch reach a compiled kernel, as one list of fields a target.
+"""How the parameters of a launch reach a compiled kernel, as the manifest lists it.
 
-CPU objects take the fields as a block of 8-byte words. Grid kernels (CUDA, HIP, Metal) take each
-as an argument of its own, and a linear group number that they take apart by the extents.
+A CPU object takes the fields as a block of 8-byte words. A kernel of a grid (CUDA, HIP, Metal)
+takes each as an argument of its own, and one linear group number that it takes apart by extents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from iron.backends.cpu.entry import STREAM_FROM, Field, layout
-from iron.ir.core import Kernel
-from iron.ir.types import Tensor, element
-
-__all__ = ["Field", "block", "grid", "record"]
+from iron.backends.cpu.entry import STREAM_FROM
+from iron.dtypes import DType
 
 
-def block(kernel: Kernel) -> tuple[Field, ...]:
-    """The argument block of a CPU object."""
-    return layout(kernel)
+class Field(Protocol):
+    """One field: a `pointer`, `scalar`, `dim`, `stride` along `axis`, launch `extent` along it, or
+    `streams`, whether the outputs in `name` are large enough to be written past the caches."""
 
+    @property
+    def kind(self) -> str:
+        """What it carries."""
+        ...
 
-def grid(kernel: Kernel) -> tuple[Field, ...]:
-    """The arguments of C-style text: pointers, scalars, dims, then strides, then extents."""
-    fields: list[Field] = []
-    strides: list[Field] = []
-    for p in kernel.params:
-        if isinstance(p.type, Tensor):
-            fields.append(Field("pointer", p.name))
-            axes = p.type.rank - 1 if p.type.packed else p.type.rank
-            strides += [Field("stride", p.name, axis) for axis in range(max(0, axes))]
-        else:
-            fields.append(Field(p.role, p.name, 0, element(p.type)))
-    extents = [Field("extent", "", axis) for axis in range(kernel.rank - 1)]
-    return (*fields, *strides, *extents)
+    @property
+    def name(self) -> str:
+        """The parameter it belongs to."""
+        ...
+
+    @property
+    def axis(self) -> int:
+        """The axis of a stride or extent."""
+        ...
+
+    @property
+    def dtype(self) -> DType | None:
+        """The type of a scalar or dim."""
+        ...
 
 
 def record(fields: Sequence[Field]) -> list[dict[str, Any]]:
@@ -42,13 +44,15 @@ def record(fields: Sequence[Field]) -> list[dict[str, Any]]:
 
 
 def _record(field: Field) -> dict[str, Any]:
-    made: dict[str, Any] = {"kind": field.kind}
-    if field.kind == "streams":
-        return {**made, "names": field.name.split(), "from_bytes": STREAM_FROM}
-    if field.name:
-        made["name"] = field.name
-    if field.kind in ("stride", "extent"):
-        made["axis"] = field.axis
-    if field.dtype is not None:
-        made["dtype"] = field.dtype.name
-    return made
+    match field.kind:
+        case "streams":
+            return {"kind": "streams", "names": field.name.split(), "from_bytes": STREAM_FROM}
+        case "pointer":
+            return {"kind": "pointer", "name": field.name}
+        case "stride":
+            return {"kind": "stride", "name": field.name, "axis": field.axis}
+        case "extent":
+            return {"kind": "extent", "axis": field.axis}
+        case _:
+            assert field.dtype is not None
+            return {"kind": field.kind, "name": field.name, "dtype": field.dtype.name}

@@ -12,7 +12,7 @@ from iron.analysis.budget import check_budget
 from iron.compiler import lower
 from iron.emit import abi
 from iron.emit.manifest import Specialised, entry
-from iron.emit.targets import Destination
+from iron.emit.targets import Destination, Made
 from iron.ir.text import print_kernel
 
 
@@ -37,9 +37,9 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
     check_budget(lowered, to.target)
     wanted = {s: kind for kind, ends in to.family.kinds.items() if kind in kinds for s in ends}
     started = perf_counter()
-    made = to.family.make(lowered, to.target, symbol, wanted) if wanted else {}
+    made = to.family.make(lowered, to.target, symbol, wanted) if wanted else Made({})
     seconds[to.family.name] = perf_counter() - started
-    files = {to.path(symbol, s): (wanted[s], made[s]) for s in wanted if s in made}
+    files = {to.path(symbol, s): (kind, made.files[s]) for s, kind in wanted.items()}
     if "ir" in kinds:
         files[f"ir/{symbol}.ir"] = ("ir", print_kernel(of.kernel).encode())
     record = {
@@ -47,6 +47,7 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
         "features": sorted(to.target.features),
         "preference": preference(of, to),
         "arguments": abi.record(to.family.fields(lowered)),
+        "resources": dict(made.resources),
         "files": [_file(kind, path, data) for path, (kind, data) in sorted(files.items())],
     }
     return Built(entry(of, [record]), {p: data for p, (_, data) in files.items()}, seconds)
@@ -56,7 +57,7 @@ def text(of: Specialised, to: Destination) -> str:
     """What a person reads of the generated code, its entry called by the kernel's alias."""
     suffix = to.family.text
     made = to.family.make(lower(of.kernel), to.target, of.alias, (suffix,))
-    return made[suffix].decode()
+    return made.files[suffix].decode()
 
 
 def preference(of: Specialised, to: Destination) -> int:

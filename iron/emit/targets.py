@@ -10,37 +10,46 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from iron.backends.clike.render import render
+from iron.backends import cuda_code, nvrtc
 from iron.backends.cpu import machine
-from iron.backends.cpu.entry import compile_kernel
-from iron.backends.cuda import CUDA
-from iron.emit import abi
+from iron.backends.cpu.entry import compile_kernel, layout
+from iron.emit.abi import Field
 from iron.errors import error
 from iron.ir.core import Kernel
-from iron.passes.scalarise import scalarise
-from iron.targets import cpu
+from iron.targets import cpu, nvidia
 from iron.targets.target import Target
 
-Make = Callable[[Kernel, Target, str, Collection[str]], Mapping[str, bytes]]
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Files by suffix, and what the target's own compiler reports, such as registers a thread."""
+
+    files: Mapping[str, bytes]
+    resources: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+Make = Callable[[Kernel, Target, str, Collection[str]], Made]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """Targets that share their code generator.
 
-    `kinds` maps each kind of artefact to the suffixes of its files, `text` names the one that a
-    person reads. `make` gives the files that have one of the wanted suffixes, from a lowered
-    kernel, the target and the symbol. `target` finds a target by architecture (None: no such),
-    the first of `architectures` is the default. `fields` is how arguments reach the code.
+    `language` is what its text is written in, `text` the suffix of it. `kinds` maps each kind of
+    artefact to the suffixes of its files. `make` gives at least the files of the wanted suffixes,
+    from a lowered kernel, the target and the symbol. `target` finds a target by architecture
+    (None: no such), the first of `architectures` is the default. `fields` is how arguments reach
+    the code. `ready` raises E0603 when a tool that these kinds need is missing.
     """
 
     name: str
-    kinds: Mapping[str, tuple[str, ...]]
+    language: str
     text: str
+    kinds: Mapping[str, tuple[str, ...]]
     architectures: tuple[str, ...]
     target: Callable[[str], Target | None]
     make: Make
-    fields: Callable[[Kernel], Sequence[abi.Field]]
+    fields: Callable[[Kernel], Sequence[Field]]
     ready: Callable[[Collection[str]], None] = field(default=lambda kinds: None)
 
 
@@ -78,52 +87,63 @@ def _cpu_level() -> str:
     return cpu.AARCH64.name if arm else cpu.X86_64_V3.name
 
 
-def _cpu(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> dict[str, bytes]:
+def _cpu(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
     text = compile_kernel(kernel, target, symbol).text
-    made = {".ll": text.encode()}
+    files = {".ll": text.encode()}
     if ".o" in wanted:
-        made[".o"] = machine.object_code(text, target)
-    return made
+        files[".o"] = machine.object_code(text, target)
+    return Made(files)
 
 
 # --- CUDA -----------------------------------------------------------------------------------------
 
-CUDA_SIMD: Final = 32
-CUDA_TARGETS: Final = {
-    name: Target(name, "gpu", CUDA_SIMD, 1024, kib << 10)
-    for name, kib in (("sm_80", 163), ("sm_90a", 227), ("sm_100a", 227))
-}
+
+def _cuda(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
+    text = cuda_code.code_of(kernel, symbol).text
+    source = {".cu": text.source.encode()}
+    if not {".ptx", ".cubin"} & set(wanted):
+        return Made(source)
+    made = nvrtc.compile_text(text.source, target.name, symbol, text.lines)
+    resources = {
+        "registers": made.registers,
+        "spill_bytes": made.spill_bytes,
+        "shared_bytes": made.shared_bytes,
+    }
+    return Made({**source, ".ptx": made.ptx.encode(), ".cubin": made.cubin}, resources)
 
 
-def _cuda(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> dict[str, bytes]:
-    return {".cu": render(scalarise(kernel), CUDA, symbol).source.encode()}
+def _nvrtc(kinds: Collection[str]) -> None:
+    if {"ptx", "cubin"} & set(kinds):
+        nvrtc.api()
 
 
 # --- the list -------------------------------------------------------------------------------------
 
-FAMILIES: Final[dict[str, Family]] = {
-    family.name: family
-    for family in (
-        Family(
-            "cpu",
-            {"llvm": (".ll", ".o")},
-            ".ll",
-            (_cpu_level(), *(n for n in cpu.LEVELS if n != _cpu_level()), NATIVE),
-            _cpu_target,
-            _cpu,
-            abi.block,
-        ),
-        Family(
-            "cuda",
-            {"cuda": (".cu",)},
-            ".cu",
-            tuple(CUDA_TARGETS),
-            CUDA_TARGETS.get,
-            _cuda,
-            abi.grid,
-        ),
-    )
-}
+_FAMILIES = (
+    Family(
+        "cpu",
+        "LLVM IR",
+        ".ll",
+        {"llvm": (".ll", ".o")},
+        (_cpu_level(), *(n for n in cpu.LEVELS if n != _cpu_level()), NATIVE),
+        _cpu_target,
+        _cpu,
+        layout,
+    ),
+    Family(
+        "cuda",
+        "CUDA C++",
+        ".cu",
+        {"cuda": (".cu",), "ptx": (".ptx",), "cubin": (".cubin",)},
+        tuple(nvidia.LEVELS),
+        nvidia.LEVELS.get,
+        _cuda,
+        cuda_code.fields,
+        _nvrtc,
+    ),
+)
+
+FAMILIES: Final = {family.name: family for family in _FAMILIES}
 """Every family by name."""
 
 

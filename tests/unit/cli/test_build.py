@@ -103,7 +103,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def emitted(out: str, seed: int) -> dict[str, bytes]:
     command = (sys.executable, "-m", "iron", "emit", "--targets", "cpu,cuda:sm_90a")
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    subprocess.run((*command, "-o", out), env=environment, check=True, capture_output=True)
+    done = subprocess.run((*command, "-o", out), env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     return files(Path(out))
 
 
