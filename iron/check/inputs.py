@@ -53,5 +53,10 @@ class Inputs:
     def packed(self, fmt: Any, n: int, k: int) -> Any:
         """A normal weight [n, k] encoded in the format `fmt` (a Format or its name)."""
         from iron.quant.encode import quantize
+        from iron.quant.format import by_name
+        from iron.quant.format.tiled import SUFFIX
+        from iron.quant.repack import to_tiles
 
-        return quantize(self.normal(n, k), fmt)
+        plain = str(fmt).removesuffix(SUFFIX)
+        weight = quantize(self.normal(n, k), by_name(plain))
+        return weight if plain == str(fmt) else to_tiles(weight)

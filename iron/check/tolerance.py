@@ -81,6 +81,10 @@ def _products(tol: Tolerance, terms: list[Array], env: Mapping[str, Any]) -> tup
     return 8 * _operand(tol, env) * terms[0] + 4 * U32 * terms[1], 0.0
 
 
+def _coded(tol: Tolerance, terms: list[Array], env: Mapping[str, Any]) -> tuple[Any, float]:
+    return _products(tol, terms, env)[0] + terms[2], 0.0
+
+
 def _softmax(tol: Tolerance, terms: list[Array], env: Mapping[str, Any]) -> tuple[Any, float]:
     return 1e-7, 1e-5
 
@@ -107,12 +111,13 @@ _CLASSES: dict[str, _Class] = {
     "ELT": _elementwise,
     "RED": _reduction,
     "DOT": _products,
+    "DOT8": _coded,
     "SOFT": _softmax,
     "ATTN": _attention,
     "RECUR": _recurrence,
     "CODEC": _codec,
 }
-_CONDITIONS = {"RED": (1,), "DOT": (2,), "ATTN": (2, 3)}
+_CONDITIONS = {"RED": (1,), "DOT": (2,), "DOT8": (3,), "ATTN": (2, 3)}
 
 
 def _terms(tol: Tolerance, reference: Any, condition: Any) -> list[Array]:

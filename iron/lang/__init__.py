@@ -81,7 +81,7 @@ from iron.lang.math import (
     zeros,
 )
 from iron.lang.parameter import Const, ConstSpec, In, InOut, Out, Packed, ParamSpec, Scalar, partial
-from iron.lang.suite import ATTN, CODEC, DOT, ELT, EXACT, RECUR, RED, SOFT, Suite, Tolerance
+from iron.lang.suite import ATTN, CODEC, DOT, DOT8, ELT, EXACT, RECUR, RED, SOFT, Suite, Tolerance
 from iron.lang.thread import (
     atomic_add,
     atomic_and,
@@ -109,6 +109,7 @@ __all__ = [
     "ATTN",
     "CODEC",
     "DOT",
+    "DOT8",
     "ELT",
     "EXACT",
     "RECUR",

@@ -49,6 +49,10 @@ ELT: Final = Tolerance("ELT")
 DOT: Final = Tolerance("DOT")
 """Products summed; condition: (sqrt of the sum of squared products, sum of their magnitudes)."""
 
+DOT8: Final = Tolerance("DOT8")
+"""Products with an operand rounded to 8-bit codes in blocks; condition: DOT's two terms, and the
+sum over blocks of half the code's step times the magnitudes of the other operand."""
+
 SOFT: Final = Tolerance("SOFT")
 """Probabilities; no condition."""
 

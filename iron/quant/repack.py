@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from iron.errors import KernelError, error
-from iron.quant import columns
+from iron.quant import columns, tiles
 from iron.quant.format import Format, by_name
+from iron.quant.format.tiled import BASES, SUFFIX
 from iron.quant.pack import stream, unpack
 from iron.quant.tensor import QTensor
 
@@ -32,11 +33,28 @@ def to_planes(weight: QTensor) -> QTensor:
     return repack(weight, plane_form(weight.fmt))
 
 
+def to_tiles(weight: QTensor) -> QTensor:
+    """The same weights with 32 rows side by side, for kernels with a thread for each row.
+
+    Raises E0601 when the format has no such form.
+    """
+    planes = weight if weight.fmt.body == "tiles" else to_planes(weight)
+    if planes.fmt.name == "int8_g32_f16":
+        planes = repack(planes, "int8_sym_g32_f16")
+    if planes.fmt.body == "tiles":
+        return planes
+    if planes.fmt.name not in BASES:
+        raise error("E0601", f"{weight.fmt} has no form with rows side by side")
+    return repack(planes, planes.fmt.name + SUFFIX)
+
+
 def plane_form(fmt: Format) -> str:
     """The name of the stream format with the same weights; E0601 when there is none."""
+    if fmt.body in ("stream", "dense"):
+        return fmt.name
     found = next((t for s, t in EDGES if s == fmt.name and by_name(t).body == "stream"), "")
-    if found or fmt.body in ("stream", "dense"):
-        return found or fmt.name
+    if found:
+        return found
     size = fmt.name.rsplit("_", 1)[-1]
     if fmt.body in ("gptq", "awq", "ct_asym", "hqq"):
         return f"int{fmt.bits}_zp_{size}"
@@ -365,5 +383,6 @@ EDGES: Final[Mapping[tuple[str, str], Edge]] = MappingProxyType(
         ("int8_g32_f16", "gguf_q8_0"): _to_q8_0,
         ("mxfp4", "gguf_mxfp4"): _to_mxfp4,
         ("nvfp4", "gguf_nvfp4"): _to_nvfp4,
+        **tiles.EDGES,
     }
 )

@@ -22,7 +22,7 @@ FILES = sorted(
 )
 PARTS = ("docstring", "imports", "dims", "kernels", "suites", "benches")
 VARIABLES = {"dims", "dtypes", "formats"}
-CLASSES = {"EXACT", "ELT", "RED", "DOT", "SOFT", "ATTN", "RECUR", "CODEC"}
+CLASSES = {"EXACT", "ELT", "RED", "DOT", "DOT8", "SOFT", "ATTN", "RECUR", "CODEC"}
 DTYPE_WORDS = {"f32", "f16", "bf16", "fp32", "fp16", "fp8", "int8", "int4", "u8", "i8", "half"}
 MODEL_WORDS = {"llama", "qwen", "gemma", "mistral", "mixtral", "whisper", "deepseek", "smollm"}
 VENDOR_WORDS = {"cuda", "hip", "metal", "vulkan", "warp", "wave", "wavefront", "threadgroup"}

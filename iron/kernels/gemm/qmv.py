@@ -20,6 +20,9 @@ NAMES = [
     "gguf_q8_0",
     "mlx_int4_g64",
     "mlx_int8_g64",
+    "int4_sym_g32_f16_r32",
+    "mlx_int4_g64_r32",
+    "int8_sym_g32_f16_r32",
 ]
 COMMON = [by_name(name) for name in NAMES]
 OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k", "mxfp4", "nvfp4")]
@@ -27,7 +30,7 @@ FMT = formats("FMT", *FORMATS.values())
 
 
 @kernel(
-    schedule={"cpu": {"TEAM": 1}},
+    schedule={"cpu": {"TEAM": 1, "THREADS": 32}},
     tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256]},
 )
 def qmv(
@@ -51,7 +54,8 @@ def qmv(
     require(M <= 8, "qmv takes at most 8 vectors; use qmm for more")
     require(K % FMT.vec == 0, "the row length K must be a multiple of the format's chunk")
     n = group * rows + thread // TEAM
-    row = minimum(n, N - 1)
+    whole = FMT.body == "tiles" and rows == 32  # a tile has a row for each of its 32 threads
+    row = n if whole else minimum(n, N - 1)
 
     acc = [f32(0) for _ in unrolled(M)]
     for c in range(thread % TEAM, K // FMT.vec, TEAM):

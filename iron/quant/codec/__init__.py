@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from iron.lang import f32, inline, unrolled
-from iron.quant.codec import blocks, dense, foreign, iq, kquant, stream
+from iron.quant.codec import blocks, dense, foreign, iq, kquant, stream, tiles
 from iron.quant.format import Algebra, Format
 
 V = Any
+word = tiles.word
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ BODIES: Final = MappingProxyType(
     {
         "dense": Body(dense.code, dense.factors),
         "stream": Body(stream.code, stream.factors),
+        "tiles": Body(tiles.code, tiles.factors),
         "gguf_q4_0": Body(blocks.q4_0, blocks.scale_first),
         "gguf_q4_1": Body(blocks.q4_1, blocks.scale_and_minimum),
         "gguf_q5_0": Body(blocks.q5_0, blocks.scale_first),

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iron.errors import error
-from iron.quant.format import foreign, gguf, regular
+from iron.quant.format import foreign, gguf, regular, tiled
 from iron.quant.format.record import (
     Algebra,
     Elem,
@@ -54,7 +54,8 @@ def _table(rows: Iterable[Format]) -> Mapping[str, Format]:
     return MappingProxyType(out)
 
 
-FORMATS: Final = _table([*regular.formats(), *gguf.formats(), *foreign.formats()])
+_PLAIN: Final = _table([*regular.formats(), *gguf.formats(), *foreign.formats()])
+FORMATS: Final = _table([*_PLAIN.values(), *tiled.formats(_PLAIN)])
 ALIASES: Final = MappingProxyType({a: f.name for f in FORMATS.values() for a in f.aliases})
 
 _FLOAT_SCALED: Final = (

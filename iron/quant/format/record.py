@@ -199,7 +199,7 @@ class Format:
     @property
     def flat(self) -> bool:
         """Whether blocks follow each other without a seam: element k of a row is e = k, b = 0."""
-        return self.body in ("stream", "dense")
+        return self.body in ("stream", "dense", "tiles")
 
     @property
     def reordered(self) -> bool:
@@ -240,6 +240,11 @@ class Format:
     def factors(self) -> Callable[..., Any]:
         """`factors(w, n, g)`: scale and second factor of group g of row n, in f32."""
         return partial(_body(self.body, "factors"), self)
+
+    @property
+    def word(self) -> Callable[..., Any]:
+        """`word(w, n, i)`: word i of the codes of row n, of formats with rows side by side."""
+        return partial(_codec("word"), self)
 
     @property
     def codes(self) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from iron.check.tolerance import CaseError, bound, compare, rounded
 from iron.dtypes import bf16, f16, f32, u32
-from iron.lang import ATTN, CODEC, DOT, ELT, EXACT, RECUR, RED, SOFT, dims, dtypes
+from iron.lang import ATTN, CODEC, DOT, DOT8, ELT, EXACT, RECUR, RED, SOFT, dims, dtypes
 
 U = 2.0**-24
 (N,) = dims("N")
@@ -27,6 +27,7 @@ ENV = {"N": 1024, "M": 3, "T": f16}
         (RED(N), 10.0, f32, 180 * U, 2 * U),
         (RED("cdiv(N, 2) * M // 3"), 10.0, f32, 170 * U, 2 * U),
         (DOT, (2.0, 5.0), f32, 16 * U + 20 * U, 2 * U),
+        (DOT8, (2.0, 5.0, 0.25), f32, 16 * U + 20 * U + 0.25, 2 * U),
         (DOT.rounded("tf32"), (2.0, 5.0), f32, 16 * 2.0**-11 + 20 * U, 2 * U),
         (DOT.rounded(bf16), (2.0, 5.0), bf16, 16 * 2.0**-8 + 20 * U, 2 * 2.0**-8),
         (SOFT, None, f16, 1e-7, 2 * 2.0**-11 + 1e-5),
@@ -116,6 +117,7 @@ def test_masked_elements_are_left_out():
     [
         (RED(3), None),
         (DOT, np.ones(3)),
+        (DOT8, (np.ones(3), np.ones(3))),
         (ATTN, np.ones(3)),
         (RED("Q"), np.ones(3)),
         (RED(1), np.ones((2, 3))),

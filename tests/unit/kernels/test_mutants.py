@@ -39,6 +39,7 @@ ENOUGH = {
     "binary": "OP=(sub|remainder|logaddexp)\\b",
     "binary_integer": "OP=(sub|shl)\\b",
     "compare": "OP=(lt|ge)\\b",
+    "qmv_codes": "mlx_int4_g64.*M=1|int8_sym.*M=2",
     "qmv": "gguf_q4_1.*M=2|mlx_int4.*M=1",
     "sdpa_decode_split": "D=8,E=40|MODE=(mask|first)",
     "dequant_gather": "gguf_q4_1|mlx_int4",

@@ -7,7 +7,7 @@ from iron.errors import KernelError
 from iron.quant import columns
 from iron.quant.encode import quantize
 from iron.quant.format import FORMATS, by_name
-from iron.quant.repack import EDGES, plane_form, repack, to_planes
+from iron.quant.repack import EDGES, plane_form, repack, to_planes, to_tiles
 from iron.quant.tensor import QTensor
 from tests.unit.quant.sample import random_tensor, sides
 
@@ -122,3 +122,26 @@ def test_wrong_ways():
     planes = {**wide.planes, "scales": wide.planes["scales"].astype(np.float32)}
     with pytest.raises(KernelError, match="the blocks hold f16"):
         repack(QTensor(wide.fmt, planes, wide.shape), "gguf_q4_1")
+
+
+@pytest.mark.parametrize("name", ["gguf_q4_0", "gguf_q4_1", "gguf_q8_0", "mlx_int4_g64", "mxfp4"])
+@pytest.mark.parametrize("rows", [1, 32, 67])
+def test_rows_side_by_side_keep_every_bit(name: str, rows: int):
+    weight = random_tensor(FORMATS[name], rows, 192, seed=11)
+    moved = to_tiles(weight)
+    assert moved.fmt.body == "tiles"
+    assert np.array_equal(bits(moved), bits(weight))
+    assert to_tiles(moved) is moved
+
+
+def test_a_format_without_tiles_is_refused():
+    with pytest.raises(KernelError, match="E0601"):
+        to_tiles(random_tensor(FORMATS["mlx_int3_g64"], 32, 64, seed=1))
+
+
+def test_an_exchanged_row_is_seen():
+    weight = to_tiles(random_tensor(FORMATS["gguf_q4_0"], 64, 64, seed=5))
+    codes = weight.planes["codes"].copy()
+    codes[:, [0, 1]] = codes[:, [1, 0]]
+    other = QTensor(weight.fmt, {**weight.planes, "codes": codes}, weight.shape)
+    assert not np.array_equal(bits(other), bits(weight))
