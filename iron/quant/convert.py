@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -102,9 +103,9 @@ def convert(plan: Plan, out: Path, progress: Progress | None = None) -> tuple[li
     except KernelError as problem:
         if problem.id == "E0804":
             part.unlink(missing_ok=True)
-            journal.path.unlink(missing_ok=True)
+            journal.remove()
         raise
-    journal.path.unlink(missing_ok=True)
+    journal.remove()
     return [journal.done[job.name] for job in plan.jobs], resumed
 
 
@@ -147,6 +148,12 @@ class Journal:
         rows = [asdict(r) for r in self.done.values()]
         with replace(self.path) as out:
             out.write(json.dumps({"key": self.key, "done": rows}).encode())
+
+    def remove(self) -> None:
+        """Deletes the journal, and what a killed process left while it wrote one."""
+        self.path.unlink(missing_ok=True)
+        for left in self.path.parent.glob(f"{escape(self.path.name)}.*.part"):
+            left.unlink(missing_ok=True)
 
 
 def _result(held: dict[str, Any]) -> Result:

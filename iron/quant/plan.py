@@ -134,7 +134,7 @@ def make_plan(source: Path, out: Path, fmt: Format | str, only: Sequence[str] = 
     if fmt.encode is Encode.DECODE_ONLY:
         raise error("E0804", f"{fmt} is not encoded: {fmt.reason}")
     opened = open_file(source)
-    tensors = gguf_tensors(opened) if isinstance(opened, GgufFile) else file_tensors(opened)
+    tensors = gguf_tensors(opened) if isinstance(opened, GgufFile) else whole_tensors(opened, only)
     wanted = [t for t in tensors if t.matrix and any(fnmatchcase(t.name, g) for g in only)]
     if not wanted:
         raise error("E0803", f"{source}: no matrix is called {' or '.join(only)}")
@@ -187,6 +187,14 @@ def gguf_tensors(file: GgufFile) -> list[Tensor]:
         )
         for e in file.entries.values()
     ]  # fmt: skip
+
+
+def whole_tensors(file: Checkpoint, only: Sequence[str]) -> list[Tensor]:
+    """The tensors of a checkpoint; E0801 when a packed weight that `only` names lacks a part."""
+    for name, problem in file.orphans().items():
+        if any(fnmatchcase(name, g) for g in only):
+            raise problem
+    return file_tensors(file)
 
 
 def file_tensors(file: Checkpoint) -> list[Tensor]:

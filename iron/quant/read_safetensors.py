@@ -26,6 +26,8 @@ from iron.quant.tensor import QTensor
 Array = np.ndarray[Any, Any]
 
 MAX_HEADER: Final = 100_000_000
+# dtypes that hold codes where a name says that they are a weight
+CODES: Final = ("U32", "I32", "U8", "I8", "F8_E4M3", "F8_E5M2")
 # name -> numpy type of the bytes, bits of one element
 DTYPES: Final[Mapping[str, tuple[Any, int]]] = MappingProxyType(
     {
@@ -101,6 +103,17 @@ class Checkpoint:
         """Tensors that belong to no weight: norms, biases, activation scales."""
         used = {name for _, parts in self.stems.values() for name in parts.names()}
         return [name for name in self.entries if name not in used]
+
+    def orphans(self) -> dict[str, KernelError]:
+        """Codes of weights whose other parts are missing, each with the E0801 that says which."""
+        used = {name for _, parts in self.stems.values() for name in parts.names()}
+        out: dict[str, KernelError] = {}
+        for name, entry in self.entries.items():
+            codes = name.endswith(MARKS) and entry.dtype in CODES and len(entry.shape) > 1
+            if codes and name not in used:
+                missing = lacking(name, entry.dtype, self.entries)
+                out[name] = entry.fault(f"a packed weight without {missing}")
+        return out
 
 
 def read_safetensors(path: str | Path, config: Mapping[str, Any] | None = None) -> Checkpoint:
