@@ -18,6 +18,8 @@ import pytest
 
 # Twelve minutes on two cores.
 BUDGET_CPU_SECONDS = 24 * 60
+# How many tests wait, by what they wait for
+WAITING = pytest.StashKey[Counter[str]]()
 
 
 def cpu_seconds() -> float:
@@ -39,17 +41,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what waits for the switch or for a device."""
-    slow = not config.getoption("--full")
-    out = {i for i in items if (slow and i.get_closest_marker("slow")) or without_device(i)}
-    if out:
-        config.hook.pytest_deselected(items=list(out))
-        items[:] = [item for item in items if item not in out]
+    """Deselects what waits for the switch or for a device; the closing report counts both."""
+    waits = {item: reason for item in items if (reason := waits_for(item))}
+    if waits:
+        config.hook.pytest_deselected(items=list(waits))
+        items[:] = [item for item in items if item not in waits]
+    config.stash[WAITING] = Counter(waits.values())
 
 
-def without_device(item: pytest.Item) -> bool:
-    """True for a test that needs a device which this machine does not have."""
-    return any(not ready(mark.args[0]) for mark in item.iter_markers("device"))
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells the controller what waits; each worker has collected every test."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["waiting"] = dict(session.config.stash.get(WAITING, Counter()))
+
+
+def waits_for(item: pytest.Item) -> str:
+    """What a test waits for: the switch, or a device that is not here; empty when it runs."""
+    if item.get_closest_marker("slow") and not item.config.getoption("--full"):
+        return "slow, they wait for --full (make full)"
+    missing = [m.args[0] for m in item.iter_markers("device") if not ready(m.args[0])]
+    return f"no {missing[0]} device here" if missing else ""
 
 
 @cache
@@ -86,6 +98,13 @@ class Roads:
         self.ran: Counter[str] = Counter()
         self.skipped: list[tuple[str, str]] = []
         self.faults: list[str] = []
+        self.stash = config.stash
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Takes the counts of a worker that ends."""
+        told = Counter(getattr(node, "workeroutput", {}).get("waiting", {}))
+        self.stash[WAITING] = self.stash.get(WAITING, Counter()) | told
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """One call for each phase of each test, on the controller."""
@@ -133,6 +152,8 @@ class Roads:
         )
         for name in self.idle():
             out.line(f"not run: road {name}")
+        for reason, count in self.stash.get(WAITING, Counter()).items():
+            out.line(f"not run: {count} tests: {reason}")
         for reason, count in Counter(reason for _, reason in self.skipped).items():
             out.line(f"not run: {count} tests: {reason}")
         for fault in self.faults:

@@ -50,10 +50,13 @@ def test_a_whole_run_is_right(suite: Path):
     assert lines["odd"][1] == "1"
     assert lines["total"][1] == "3"
     assert "3 passed, 1 deselected" in text
+    assert "not run: 1 tests: slow, they wait for --full (make full)" in text
 
 
 def test_the_switch_opens_what_waits(suite: Path):
-    assert "4 passed" in run(suite, "--full")[1]
+    text = run(suite, "--full")[1]
+    assert "4 passed" in text
+    assert "not run" not in text
 
 
 def test_a_skip_is_named_and_fails_in_ci(suite: Path):
@@ -94,3 +97,4 @@ def test_the_table_adds_up_over_processes(suite: Path):
     assert status == 0, text
     assert "total" in text
     assert "3 passed" in text
+    assert "not run: 1 tests: slow" in text
