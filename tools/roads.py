@@ -20,6 +20,8 @@ import pytest
 BUDGET_CPU_SECONDS = 24 * 60
 # How many tests wait, by what they wait for
 WAITING = pytest.StashKey[Counter[str]]()
+# Backends whose device is a package that CI installs
+SOFTWARE_DEVICES = frozenset({"vulkan"})
 
 
 def cpu_seconds() -> float:
@@ -57,10 +59,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def waits_for(item: pytest.Item) -> str:
-    """What a test waits for: the switch, or a device that is not here; empty when it runs."""
+    """What a test waits for: the switch, or a device that is not here; empty when it runs.
+
+    CI installs software devices: there a test of theirs runs, and fails where one is missing.
+    """
     if item.get_closest_marker("slow") and not item.config.getoption("--full"):
         return "slow, they wait for --full (make full)"
-    missing = [m.args[0] for m in item.iter_markers("device") if not ready(m.args[0])]
+    installed = SOFTWARE_DEVICES if os.environ.get("CI") == "true" else frozenset[str]()
+    wanted = [m.args[0] for m in item.iter_markers("device") if m.args[0] not in installed]
+    missing = [name for name in wanted if not ready(name)]
     return f"no {missing[0]} device here" if missing else ""
 
 

@@ -67,6 +67,25 @@ class Buffer:
         """The element type."""
         return self.seen.dtype
 
+    def __getitem__(self, key: Any) -> Buffer:
+        """A view of the same memory by integers and slices, one for each of the leading axes."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) > len(self.shape):
+            raise IndexError(f"{len(keys)} indices for {len(self.shape)} axes")
+        first, shape, strides = 0, list[int](), list[int]()
+        for axis, (extent, stride) in enumerate(zip(self.shape, self.seen.strides, strict=True)):
+            asked = keys[axis] if axis < len(keys) else slice(None)
+            if not isinstance(asked, slice):
+                first += range(extent)[asked] * stride
+                continue
+            at = range(extent)[asked]
+            shape.append(len(at))
+            strides.append(at.step * stride)
+            first += at.start * stride if at else 0
+        pointer = self.seen.pointer + first * self.dtype.bytes
+        seen = replace(self.seen, shape=tuple(shape), strides=tuple(strides), pointer=pointer)
+        return replace(self, seen=seen)
+
 
 def describe(value: Any, name: str, kernel: str) -> Array:
     """`value` as an `Array`. E0701 names the parameter and what was passed."""

@@ -22,6 +22,7 @@ RUNS = {
     "cpu": "this processor, through LLVM",
     "cuda": "an NVIDIA GPU, through NVRTC",
     "cuda-text": "CUDA text as C++ on this processor; slow, for tests",
+    "vulkan": "any Vulkan device, through SPIR-V",
 }
 """What each backend runs on, for people."""
 

@@ -87,6 +87,7 @@ BACKENDS: dict[str, str] = {
     "cpu": "iron.runtime.drivers.cpu",
     "cuda": "iron.runtime.drivers.cuda",
     "cuda-text": "iron.shims.cuda_text",
+    "vulkan": "iron.runtime.drivers.vulkan",
 }
 """Backend names and the modules that provide `open_driver() -> Driver`."""
 

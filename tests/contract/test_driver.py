@@ -14,7 +14,7 @@ from iron.ir.types import Type, tensor
 from iron.runtime.driver import BACKENDS, Driver, Executable, driver
 from tests.contract.fake_driver import FakeDriver
 
-DEVICES = ("cuda",)
+DEVICES = ("cuda", "vulkan")
 DRIVERS = [
     *(pytest.param(n, marks=pytest.mark.device(n)) if n in DEVICES else n for n in BACKENDS),
     "fake",

@@ -10,6 +10,7 @@ import pytest
 from iron.backends.clike.expression import SPELLINGS
 from iron.backends.clike.render import _RULES as CLIKE
 from iron.backends.cpu.entry import RULES as CPU
+from iron.backends.spirv.entry import RULES as SPIRV
 from iron.elementary import BODIES
 from iron.ir import ops as _rows  # noqa: F401
 from iron.ir.interp import _HANDLERS as INTERP
@@ -34,6 +35,7 @@ BACKENDS: dict[str, Backend] = {
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY
     ),
     "cpu": Backend(set(CPU), ELEMENTARY),
+    "spirv": Backend(set(SPIRV), {**ELEMENTARY, "splat": "scalarise"}),
     "clike": Backend(set(SPELLINGS) | set(CLIKE), {**ELEMENTARY, "splat": "scalarise"}),
 }
 REPLACING = {"elementary": set(BODIES), "scalarise": set(SCALARISED)}

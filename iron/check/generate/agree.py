@@ -23,6 +23,8 @@ from iron.ir.text import parse_kernel, print_kernel
 from iron.ir.verify import verify
 from iron.passes import THREAD_PASSES
 from iron.passes.scalarise import scalarise
+from iron.runtime.device import report
+from iron.runtime.driver import driver
 from iron.runtime.drivers.cpu import CpuDriver
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +97,22 @@ def cpu(program: Program, given: Arguments) -> None:
     code.bind(given.arrays, given.scalars, given.dims, program.setting.grid)()
 
 
+def vulkan(program: Program, given: Arguments) -> None:
+    """As a SPIR-V module on this machine's Vulkan device, chosen as for `cpu`."""
+    kernel = optimised(program) if program.setting.seed % 2 else plain(program)
+    check_uniform(kernel)
+    code = driver("vulkan").load(kernel)
+    code.bind(given.arrays, given.scalars, given.dims, program.setting.grid)()
+
+
 ROADS: dict[str, Road] = {"fold": folded, "text": printed, "scalar": scalars, "cpu": cpu}
+DEVICE_ROADS: dict[str, Road] = {"vulkan": vulkan}
+"""Roads that need a device which a machine may lack."""
+
+
+def every_road() -> dict[str, Road]:
+    """The roads that this machine can go."""
+    return ROADS | {name: road for name, road in DEVICE_ROADS.items() if report(name).ready}
 
 
 def agree(program: Program, roads: Mapping[str, Road] | None = None) -> list[Difference]:

@@ -13,12 +13,20 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from iron.check.generate import generate
-from iron.check.generate.agree import ROADS, Difference, Road, agree
+from iron.check.generate.agree import (
+    DEVICE_ROADS,
+    ROADS,
+    Difference,
+    Road,
+    agree,
+    every_road,
+)
 from iron.check.generate.program import Program, load, save
 from iron.check.generate.shrink import shrink
 from iron.errors import KernelError
 
 BLOCK = 250  # programs a process compares
+ALL = ROADS | DEVICE_ROADS
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,11 +41,11 @@ def main(argv: list[str] | None = None) -> int:
     replay = commands.add_parser("replay", help="compare roads on one saved program")
     replay.add_argument("file", type=Path)
     for command in (fuzz, replay):
-        command.add_argument("--roads", default=",".join(ROADS), help="names, comma separated")
+        command.add_argument("--roads", help="names, comma separated; all that are ready here")
     options = parser.parse_args(argv)
-    names = options.roads.split(",")
+    names = options.roads.split(",") if options.roads else list(every_road())
     if options.command == "replay":
-        return _replay(options.file, {name: ROADS[name] for name in names})
+        return _replay(options.file, {name: ALL[name] for name in names})
     return _fuzz(options.first, options.count, names, options.folder, options.jobs)
 
 
@@ -85,7 +93,7 @@ def _run(
 
 def compare(seeds: range, names: list[str], folder: Path) -> tuple[list[str], Counter[str]]:
     """What to say about each disagreement of the programs of `seeds`, and the ops they had."""
-    roads = {name: ROADS[name] for name in names}
+    roads = {name: ALL[name] for name in names}
     ops: Counter[str] = Counter()
     said: list[str] = []
     for seed in seeds:

@@ -44,15 +44,22 @@ class Image:
     places: Mapping[str, int]
     size: int
 
-    def fill(self) -> Host:
-        """The image: poison, and a copy of every region's bytes."""
-        held = np.full(self.size, POISON, np.uint8)
+    def fill(self, into: Host | None = None) -> Host:
+        """The image, in memory of its own or in `into`: poison, and every region's bytes."""
+        held = np.empty(self.size, np.uint8) if into is None else into
+        end = 0
         for r in self.regions:
+            held[end : r.at] = POISON
             ctypes.memmove(_address(held) + r.at, r.low, r.size)
+            end = r.at + r.size
+        held[end:] = POISON
         return held
 
-    def take(self, before: Host, after: Host, kernel: str) -> None:
-        """Copies written regions back. E0404 and E0401 for other bytes that changed."""
+    def take(self, before: Host | None, after: Host, kernel: str) -> None:
+        """Copies written regions back. E0404 and E0401 for other bytes that changed.
+
+        Without `before`, inputs are not looked at.
+        """
         end = 0
         for r in self.regions:
             self._untouched(after[end : r.at], r.names, "before", kernel)
@@ -60,7 +67,7 @@ class Image:
             end = r.at + r.size
             if r.written:
                 ctypes.memmove(r.low, _address(after) + r.at, r.size)
-            elif not np.array_equal(before[inside], after[inside]):
+            elif before is not None and not np.array_equal(before[inside], after[inside]):
                 raise error("E0401", f"the launch changed `{r.names[0]}`, an input", kernel=kernel)
         last = self.regions[-1].names if self.regions else ("nothing",)
         self._untouched(after[end:], last, "after", kernel)

@@ -1,0 +1,103 @@
+"""What a kernel reads besides memory: the fields of its argument block, and where each lies.
+
+The block is the pipeline's push constants while it fits in the 128 bytes that every device has,
+and a uniform buffer beyond that. Element offsets and strides are 32 bits wide and wrap: no
+storage buffer is larger than 4 GiB, so the sum is right even where a term is negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iron.dtypes import DType, u32
+from iron.ir.core import Kernel
+from iron.ir.types import Tensor, element
+
+PUSH_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value of the block.
+
+    `kind` is `scalar` or `dim`; `origin` or `stride`, the element offset of a tensor's first
+    element and the step of an axis; `extent`, the groups along a launch axis; or `first`, the
+    number of the first group of a dispatch. Values narrower than 32 bits fill a word.
+    """
+
+    kind: str
+    name: str
+    axis: int
+    dtype: DType
+    offset: int
+
+    @property
+    def label(self) -> str:
+        """The field's name in the module."""
+        plain = self.name.replace(".", "_")
+        return {
+            "origin": f"{plain}_origin",
+            "stride": f"{plain}_stride{self.axis}",
+            "extent": f"extent{self.axis}",
+            "first": "first_group",
+        }.get(self.kind, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The fields in order and the size of all."""
+
+    fields: tuple[Field, ...]
+    bytes: int
+
+    @property
+    def pushed(self) -> bool:
+        """True when the block travels as push constants."""
+        return self.bytes <= PUSH_BYTES
+
+    def find(self, kind: str, name: str = "", axis: int = 0) -> int:
+        """The number of a field."""
+        keys = [(f.kind, f.name, f.axis) for f in self.fields]
+        return keys.index((kind, name, axis))
+
+
+def touched(kernel: Kernel) -> tuple[str, ...]:
+    """The tensor parameters that the body accesses; each becomes a binding of that number."""
+    used = {a for op in kernel.body.walk() for a in op.args}
+    pairs = zip(kernel.params, kernel.body.params, strict=True)
+    return tuple(p.name for p, v in pairs if p.role == "tensor" and v in used)
+
+
+def block(kernel: Kernel) -> Block:
+    """The arguments that the body of `kernel` reads."""
+    used = {a for op in kernel.body.walk() for a in op.args}
+    wanted: list[tuple[str, str, int, DType]] = []
+    for param, value in zip(kernel.params, kernel.body.params, strict=True):
+        if value not in used:
+            continue
+        if param.role != "tensor":
+            wanted.append((param.role, param.name, 0, element(param.type)))
+            continue
+        t = param.type
+        assert isinstance(t, Tensor)
+        wanted.append(("origin", param.name, 0, u32))
+        axes = range(t.rank - 1 if t.packed else t.rank)
+        wanted += [("stride", param.name, axis, u32) for axis in axes]
+    groups = [op.attr("axis") for op in kernel.body.walk() if op.name == "group"]
+    if groups:
+        wanted.append(("first", "", 0, u32))
+        axes = range(min(max(groups) + 1, kernel.rank - 1))
+        wanted += [("extent", "", axis, u32) for axis in axes]
+    return _placed(wanted)
+
+
+def _placed(wanted: list[tuple[str, str, int, DType]]) -> Block:
+    """Wide fields first, so that none needs padding."""
+    fields: list[Field] = []
+    offset = 0
+    for wide in (True, False):
+        for kind, name, axis, dtype in wanted:
+            if (dtype.bits == 64) == wide:
+                fields.append(Field(kind, name, axis, dtype, offset))
+                offset += 8 if wide else 4
+    return Block(tuple(fields), offset)

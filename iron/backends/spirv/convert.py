@@ -1,0 +1,132 @@
+"""Conversions as SPIR-V. A 16-bit float is its bits; conversions pass through f32."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iron.backends.spirv import halffloat
+from iron.backends.spirv.register import wrapped
+from iron.backends.spirv.words import Code
+from iron.dtypes import DType, f16, f32
+from iron.ir.core import Op
+from iron.ir.types import Vector, element
+
+if TYPE_CHECKING:
+    from iron.backends.spirv.encode import Encoder, Rule
+
+
+def const(e: Encoder, op: Op) -> None:
+    """Constants are declared where they are first used."""
+
+
+def cast(e: Encoder, op: Op) -> None:
+    """x converted: floats round to nearest even, float to integer saturates, NaN becomes 0."""
+    e.set(op, converted(e, e.id(op.args[0]), element(op.args[0].type), op.attrs[0]))
+
+
+def converted(e: Encoder, x: int, have: DType, to: DType) -> int:
+    """`x` of dtype `have` as `to`."""
+    m = e.m
+    if have is to:
+        return x
+    if have.kind == "s":
+        return converted(e, _widened(e, x, have), f32, to)
+    if have.kind == "b":
+        one, none = (e.constant(_number(v, to), to) for v in (1, 0))
+        return m.select(x, one, none)
+    if have.kind == "f":
+        return _from_f32(e, x, to)
+    if to.kind == "b":
+        return m.test(Code.INotEqual, x, e.constant(0, have))
+    if to.is_float:
+        code = Code.ConvertSToF if have.kind == "i" else Code.ConvertUToF
+        return converted(e, m.put(code, m.f32, x), f32, to)
+    return _resized(e, x, have, to)
+
+
+def _number(value: int, to: DType) -> object:
+    return to.np.type(value)
+
+
+def _resized(e: Encoder, x: int, have: DType, to: DType) -> int:
+    """An integer at another width or sign; the lower bits are kept."""
+    m = e.m
+    if have.bits == 64 and to.bits < 64:
+        x = m.put(Code.UConvert, m.u32, x)
+    elif have.bits < 64 and to.bits == 64:
+        return m.put(Code.SConvert if have.kind == "i" else Code.UConvert, m.u64, x)
+    return wrapped(m, to, x)
+
+
+def _widened(e: Encoder, x: int, have: DType) -> int:
+    if have is f16:
+        return halffloat.to_f32(e, x)
+    m = e.m
+    return m.put(Code.Bitcast, m.f32, m.op(Code.ShiftLeftLogical, x, m.number(16)))
+
+
+def _from_f32(e: Encoder, x: int, to: DType) -> int:
+    m = e.m
+    if to is f32:
+        return x
+    if to.kind == "b":
+        return m.test(Code.FUnordNotEqual, x, m.real(0.0))
+    if to.kind == "s":
+        return halffloat.from_f32(e, x) if to is f16 else _to_bf16(e, x)
+    return _saturated(e, x, to)
+
+
+def _to_bf16(e: Encoder, x: int) -> int:
+    """The upper half of the bits, rounded to nearest even; NaN stays one."""
+    m = e.m
+    bits = m.put(Code.Bitcast, m.u32, x)
+    odd = m.op(Code.BitwiseAnd, m.op(Code.ShiftRightLogical, bits, m.number(16)), m.number(1))
+    rounded = m.op(Code.IAdd, m.op(Code.IAdd, bits, m.number(0x7FFF)), odd)
+    upper = m.op(Code.ShiftRightLogical, rounded, m.number(16))
+    nan = m.test(Code.FUnordNotEqual, x, x)
+    return m.select(nan, m.number(0x7FC0), upper)
+
+
+def _saturated(e: Encoder, x: int, to: DType) -> int:
+    """Beyond the range the nearest end, NaN to 0; the ends are exact powers of two."""
+    m = e.m
+    signed = to.kind == "i"
+    code = Code.ConvertFToS if signed else Code.ConvertFToU
+    inside = m.put(code, e.held(to), x)
+    high = m.real(2.0 ** (to.bits - signed))
+    low = m.real(-(2.0 ** (to.bits - 1)) if signed else 0.0)
+    most, least, zero = (e.constant(_number(v, to), to) for v in (to.max, to.min, 0))
+    out = m.select(m.test(Code.FOrdGreaterThanEqual, x, high), most, inside)
+    out = m.select(m.test(Code.FOrdLessThanEqual, x, low), least, out)
+    return m.select(m.test(Code.FUnordNotEqual, x, x), zero, out)
+
+
+def bitcast(e: Encoder, op: Op) -> None:
+    """The same bits as another dtype of the same width."""
+    m, (x,) = e.m, [e.id(a) for a in op.args]
+    have, to = element(op.args[0].type), op.attrs[0]
+    if (have is f32) != (to is f32):
+        made = m.put(Code.Bitcast, e.held(to), x)
+    else:
+        made = x if have is f32 else wrapped(m, to, x)
+    e.set(op, made)
+
+
+def pack(e: Encoder, op: Op) -> None:
+    """The scalars, for the store that writes them."""
+    e.parts[op.results[0]] = [e.id(a) for a in op.args]
+
+
+def extract(e: Encoder, op: Op) -> None:
+    """An element of a wide load."""
+    assert isinstance(op.args[0].type, Vector)
+    e.set(op, e.parts[op.args[0]][op.attrs[0]])
+
+
+RULES: dict[str, Rule] = {
+    "const": const,
+    "cast": cast,
+    "bitcast": bitcast,
+    "pack": pack,
+    "extract": extract,
+}

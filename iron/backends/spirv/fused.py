@@ -1,0 +1,68 @@
+"""The product and sum rounded once, and the square root, where Vulkan promises less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iron.backends.spirv.words import Code, Glsl
+from iron.dtypes import DType
+from iron.ir.core import Op
+
+if TYPE_CHECKING:
+    from iron.backends.spirv.encode import Encoder
+    from iron.backends.spirv.module import Module
+
+
+def fma(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
+    """a * b + c rounded once: the device's own where it is fused, else through f64."""
+    if e.target.has("fused_fma"):
+        return e.m.exact(e.m.glsl(Glsl.Fma, *args))
+    e.target.need("float64", "a fused multiply-add")
+    return _through_f64(e.m, args)
+
+
+def _through_f64(m: Module, args: Sequence[int]) -> int:
+    """The exact product in f64, and its sum with c rounded to odd: one rounding to f32 is left."""
+    a, b, c = (m.put(Code.FConvert, m.f64, x) for x in args)
+    product = m.exact(m.op(Code.FMul, a, b))
+    total = m.exact(m.op(Code.FAdd, product, c))
+    lost = _lost(m, product, c, total)
+    zero = m.real64(0.0)
+    infinite = m.real64(float("inf"))
+    inexact = m.test(Code.FUnordNotEqual, lost, zero)
+    for value in (lost, total):
+        size = m.glsl(Glsl.FAbs, value)
+        inexact = m.test(Code.LogicalAnd, inexact, m.test(Code.FOrdLessThan, size, infinite))
+    inexact = m.test(Code.LogicalAnd, inexact, m.test(Code.FUnordNotEqual, total, zero))
+    bits = m.put(Code.Bitcast, m.u64, total)
+    odd = m.op(Code.BitwiseAnd, bits, m.number(1, m.u64))
+    even = m.test(Code.IEqual, odd, m.number(0, m.u64))
+    rounds = m.test(Code.LogicalAnd, inexact, even)
+    outwards = m.test(
+        Code.LogicalEqual,
+        m.test(Code.FOrdGreaterThan, lost, zero),
+        m.test(Code.FOrdGreaterThan, total, zero),
+    )
+    step = m.select(outwards, m.number(1, m.u64), m.number(-1, m.u64))
+    moved = m.put(Code.Bitcast, m.f64, m.op(Code.IAdd, bits, step))
+    return m.put(Code.FConvert, m.f32, m.select(rounds, moved, total))
+
+
+def _lost(m: Module, product: int, c: int, total: int) -> int:
+    """What the sum lost by rounding, exactly."""
+    virtual = m.exact(m.op(Code.FSub, total, product))
+    back = m.exact(m.op(Code.FSub, total, virtual))
+    left = m.exact(m.op(Code.FSub, product, back))
+    right = m.exact(m.op(Code.FSub, c, virtual))
+    return m.exact(m.op(Code.FAdd, left, right))
+
+
+def sqrt(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
+    """The square root, correctly rounded: through f64 where the device's own is not."""
+    m = e.m
+    if e.target.has("exact_sqrt"):
+        return m.glsl(Glsl.Sqrt, *args)
+    e.target.need("float64", "a correctly rounded square root")
+    wide = m.glsl(Glsl.Sqrt, m.put(Code.FConvert, m.f64, args[0]))
+    return m.put(Code.FConvert, m.f32, wide)

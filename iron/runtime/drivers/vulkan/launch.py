@@ -1,0 +1,280 @@
+"""A kernel bound to its arguments: ranges, argument blocks, one recorded command buffer.
+
+Device arrays are bound where they lie. Host arrays are staged: each call fills one image of them
+with fences between, launches, waits, and takes back what the kernel wrote. Staged calls share one
+arena, since each is over before the next begins.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iron.backends.spirv import Encoded
+from iron.backends.spirv.arguments import Field
+from iron.backends.spirv.encode import TABLES
+from iron.dtypes import DType
+from iron.errors import error
+from iron.ir.core import Kernel
+from iron.ir.types import Tensor
+from iron.runtime.arrays import Buffer as DeviceArray
+from iron.runtime.drivers.staging import FENCE, Image, image
+from iron.runtime.drivers.vulkan.array import located, upload
+from iron.runtime.drivers.vulkan.memory import ALIGN, Buffer, Heap, Range, aligned
+from iron.runtime.drivers.vulkan.pipeline import Pipeline, Row, rows
+
+Host = np.ndarray[Any, Any]
+Dispatch = tuple[Row, bytes, Range | None]
+
+
+class Arena:
+    """The memory of staged calls: one buffer on the device, and its twin on the host.
+
+    It grows by being replaced; bound launches keep the one they were recorded with.
+    """
+
+    def __init__(self, heap: Heap) -> None:
+        self._heap = heap
+        self._pair: tuple[Buffer, Buffer] | None = None
+
+    def at_least(self, size: int) -> tuple[Buffer, Buffer]:
+        """The device's buffer and the host's, the same one where the host sees the device's."""
+        if self._pair is None or self._pair[0].size < size:
+            room = max(1 << 20, 1 << (size - 1).bit_length())
+            made = self._heap.buffer(room)
+            twin = made if self._heap.direct else self._heap.buffer(room, host=True)
+            self._pair = (made, twin)
+        return self._pair
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VulkanExecutable:
+    """A kernel's pipeline; `tables` are its constant arrays on the device."""
+
+    kernel: Kernel
+    code: Encoded
+    pipeline: Pipeline
+    heap: Heap
+    arena: Arena
+    tables: DeviceArray | None
+    written: frozenset[str]
+
+    def bind(
+        self,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> Callable[[], None]:
+        """A launch with these arguments; with a host array among them it returns when it is done.
+
+        Raises E0602 for an array that is larger than the device binds at once.
+        """
+        groups = math.prod(grid)
+        if groups <= 0:
+            return _nothing
+        values = {**scalars, **dims}
+        hosts = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
+        if not hosts:
+            return Launch(self, arrays, values, grid)
+        return StagedLaunch(self, arrays, values, grid, hosts)
+
+    def resources(self) -> dict[str, int]:
+        """Bytes of group memory."""
+        return {"shared_bytes": self.code.shared_bytes}
+
+
+def executable(
+    kernel: Kernel, code: Encoded, pipeline: Pipeline, heap: Heap, arena: Arena
+) -> VulkanExecutable:
+    """A kernel with its tables on the device."""
+    tables = upload(heap, np.frombuffer(code.tables, np.uint8)) if code.tables else None
+    written = frozenset(
+        p.name for p in kernel.params if isinstance(p.type, Tensor) and p.type.space != "in"
+    )
+    return VulkanExecutable(kernel, code, pipeline, heap, arena, tables, written)
+
+
+def _nothing() -> None:
+    """A launch of no group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where one tensor lies: the range that is bound, its first element there, its strides."""
+
+    range: Range
+    origin: int
+    strides: tuple[int, ...]
+
+
+class Launch:
+    """A bound launch over device arrays; calling it enqueues its commands again."""
+
+    def __init__(
+        self,
+        of: VulkanExecutable,
+        arrays: Mapping[str, Any],
+        values: Mapping[str, Any],
+        grid: tuple[int, ...],
+    ) -> None:
+        self.of, self.queue, self.kept = of, of.heap.queue, arrays
+        self._blocks: list[DeviceArray] = []
+        bound = {n: self._bound(n, arrays) for n in of.code.bindings if n != TABLES}
+        ranges = [bound[n].range if n in bound else self._tables() for n in of.code.bindings]
+        for name, range_ in zip(of.code.bindings, ranges, strict=True):
+            self._fits(name, range_)
+        self.commands = self._record(ranges, self._dispatches(bound, values, grid))
+
+    def _bound(self, name: str, arrays: Mapping[str, Any]) -> Bound:
+        seen, memory = located(arrays[name])
+        first = (seen.pointer - memory.start) // seen.dtype.bytes
+        return Bound(memory.range, first, seen.strides)
+
+    def _tables(self) -> Range:
+        assert self.of.tables is not None
+        return self.of.tables.memory.range
+
+    def _fits(self, name: str, range_: Range) -> None:
+        found = self.of.pipeline.device.found
+        most = found.limits.maxStorageBufferRange
+        if range_.size > most:
+            raise error(
+                "E0602",
+                f"`{name}` takes {range_.size} bytes, and {found.name} binds at most {most}",
+                kernel=self.of.kernel.name,
+                help="split the array",
+            )
+
+    # --- argument blocks --------------------------------------------------------------------------
+
+    def _dispatches(
+        self, bound: Mapping[str, Bound], values: Mapping[str, Any], grid: tuple[int, ...]
+    ) -> list[Dispatch]:
+        most = self.of.pipeline.device.found.limits.maxComputeWorkGroupCount[0]
+        out: list[Dispatch] = []
+        for row in rows(math.prod(grid), most):
+            block = bytearray(self.of.code.block.bytes)
+            for field in self.of.code.block.fields:
+                raw = _word(field.dtype, _value(field, bound, values, grid, row))
+                block[field.offset : field.offset + len(raw)] = raw
+            held = None
+            if not self.of.code.block.pushed:
+                self._blocks.append(upload(self.of.heap, np.frombuffer(block, np.uint8)))
+                held = self._blocks[-1].memory.range
+            out.append((row, bytes(block), held))
+        return out
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    def _record(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> int:
+        queue = self.queue
+        with queue.recorded() as commands:
+            self._before(commands)
+            undo = self.of.pipeline.record(commands, ranges, dispatches)
+            self._after(commands)
+        gone = weakref.finalize(self, queue.later, *undo, lambda: queue.free(commands))
+        gone.atexit = False
+        return commands
+
+    def _before(self, commands: int) -> None:
+        """Commands ahead of the dispatches."""
+
+    def _after(self, commands: int) -> None:
+        """Commands behind the dispatches."""
+
+    def __call__(self) -> None:
+        """Launches, after everything enqueued before."""
+        self.queue.enqueue(self.commands, self)
+
+
+class StagedLaunch(Launch):
+    """A bound launch with host arrays; a call returns when their memory holds the results."""
+
+    def __init__(
+        self,
+        of: VulkanExecutable,
+        arrays: Mapping[str, Any],
+        values: Mapping[str, Any],
+        grid: tuple[int, ...],
+        hosts: Mapping[str, Host],
+    ) -> None:
+        self.image: Image = image(hosts, of.written)
+        self.inside, self.twin = of.arena.at_least(self.image.size)
+        super().__init__(of, arrays, values, grid)
+
+    def _bound(self, name: str, arrays: Mapping[str, Any]) -> Bound:
+        array = arrays[name]
+        if not isinstance(array, np.ndarray):
+            return super()._bound(name, arrays)
+        start, end = _region(self.image, name)
+        strides = tuple(s // array.itemsize for s in array.strides)
+        first = (self.image.places[name] - start) // array.itemsize
+        return Bound(Range(self.inside, start, end - start), first, strides)
+
+    def _before(self, commands: int) -> None:
+        self._copy(commands, self.twin, self.inside)
+
+    def _after(self, commands: int) -> None:
+        self.queue.ordered(commands)
+        self._copy(commands, self.inside, self.twin)
+        self.queue.ordered(commands, host=True)
+
+    def _copy(self, commands: int, a: Buffer, b: Buffer) -> None:
+        """The image from one buffer of the arena to the other, where those are two."""
+        if a is not b:
+            self.queue.copy(commands, a.handle, 0, b.handle, 0, self.image.size)
+            self.queue.ordered(commands)
+
+    def __call__(self) -> None:
+        """Copies in, launches, waits, copies out. E0404 when the kernel wrote elsewhere."""
+        with self.queue.lock:
+            self.queue.wait()  # an earlier launch may still use the arena
+            held = self.twin.bytes[: self.image.size]
+            self.image.fill(held)
+            self.queue.enqueue(self.commands, self)
+            self.queue.wait()
+            self.image.take(None, held, self.of.kernel.name)
+
+
+def _region(layout: Image, name: str) -> tuple[int, int]:
+    """The bytes that are bound for an array: its region, with a fence on each side."""
+    for r in layout.regions:
+        if name in r.names:
+            return (r.at - FENCE) // ALIGN * ALIGN, aligned(r.at + r.size) + FENCE
+    return 0, FENCE
+
+
+def _value(
+    field: Field,
+    bound: Mapping[str, Bound],
+    values: Mapping[str, Any],
+    grid: tuple[int, ...],
+    row: Row,
+) -> Any:
+    match field.kind:
+        case "origin":
+            return bound[field.name].origin
+        case "stride":
+            return bound[field.name].strides[field.axis]
+        case "extent":
+            return grid[field.axis]
+        case "first":
+            return row.first
+        case _:
+            return values[field.name]
+
+
+def _word(dtype: DType, value: Any) -> bytes:
+    """A value in its register form: 8 bytes of a 64-bit integer, else 4."""
+    if dtype.kind == "s":
+        return int(dtype.np.type(value).view(np.uint16)).to_bytes(4, "little")
+    if dtype.kind == "f":
+        return np.float32(value).tobytes()
+    width = 8 if dtype.bits == 64 else 4
+    return (int(value) & (1 << 8 * width) - 1).to_bytes(width, "little")

@@ -1,0 +1,128 @@
+"""What a device does where Vulkan promises less than the language: found out by running it.
+
+The lanes that really execute together, since a software device may report more; and whether the
+device's own fused multiply-add, quotient and square root round once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from iron.dtypes import DType, f32, i32, u32
+from iron.errors import error
+from iron.ir import scalar
+from iron.ir.build import Builder
+from iron.ir.core import Block, Kernel, Param, Value
+from iron.ir.types import tensor
+from iron.targets.target import Target
+
+ROUNDING = frozenset({"fused_fma", "exact_division", "exact_sqrt"})
+COUNT = 1024
+GROUPS = 4
+
+Run = Callable[[Kernel, dict[str, Any], int], None]
+"""Loads and launches a kernel over a number of groups, on host arrays."""
+
+Host = np.ndarray[Any, Any]
+
+
+def check_lanes(target: Target, run: Run) -> None:
+    """Raises E0603 when fewer lanes execute together than the device reports."""
+    threads = 2 * target.simd
+    found = np.zeros(2 * GROUPS * threads, np.uint32)  # half of it for numbers that go too far
+    run(_lane_sums(target.simd, threads), {"found": found}, GROUPS)
+    sums = np.arange(threads, dtype=np.uint32).reshape(2, -1).sum(1).repeat(target.simd)
+    if not np.array_equal(found[: GROUPS * threads], np.tile(sums, GROUPS).astype(np.uint32)):
+        raise error(
+            "E0603",
+            f"{target.cpu} reports subgroups of {target.simd} lanes and runs others",
+            help="on Mesa's software device, unset LP_NATIVE_VECTOR_WIDTH or set 128, 256 or 512",
+        )
+
+
+def _lane_sums(simd: int, threads: int) -> Kernel:
+    """found[i]: the sum of thread numbers over the simdgroup."""
+
+    def body(b: Builder, found: Value) -> None:
+        thread = b.emit("thread", attrs=(i32,))
+        number = b.emit("cast", thread, attrs=(u32,))
+        (total,) = b.emit_all("reduce", (number,), (simd,), (_sum(b),))
+        b.emit_all("store", (found, _place(b, thread, threads), total))
+
+    return _kernel("lanes", [("found", u32, "out")], body, threads, simd)
+
+
+def _sum(b: Builder) -> Block:
+    left, right = Value(u32), Value(u32)
+    with b.block((left, right)) as block:
+        b.emit_all("yield", (b.emit("add", left, right),))
+    return block
+
+
+def rounds_once(target: Target, run: Run) -> frozenset[str]:
+    """Which of `fused_fma`, `exact_division` and `exact_sqrt` hold of the device."""
+    a, b, c = operands()
+    with scalar.quiet():
+        wanted = {
+            "fused_fma": scalar.fma(a, b, c),
+            "exact_division": a / b,
+            "exact_sqrt": np.sqrt(np.abs(a)),
+        }
+    out = {name: np.zeros(COUNT, np.float32) for name in wanted}
+    run(_rounding(target.simd), {"a": a, "b": b, "c": c, **out}, COUNT // (2 * target.simd))
+    return frozenset(n for n in wanted if np.array_equal(out[n], wanted[n], equal_nan=True))
+
+
+def operands() -> tuple[Host, Host, Host]:
+    """Numbers of all sizes; half of the sums cancel but for what a second rounding loses."""
+    rng = np.random.default_rng(7)
+    a, b, c = (
+        (rng.standard_normal(COUNT) * 2.0 ** rng.integers(-60, 60, COUNT)).astype(np.float32)
+        for _ in range(3)
+    )
+    c[::2] = -(a * b)[::2]
+    return a, b, c
+
+
+def _rounding(simd: int) -> Kernel:
+    def body(b: Builder, *tensors: Value) -> None:
+        threads = 2 * simd
+        at = _place(b, b.emit("thread", attrs=(i32,)), threads)
+        x, y, z = (b.emit("load", t, at, attrs=(0,)) for t in tensors[:3])
+        made = (
+            b.emit("fma", x, y, z),
+            b.emit("div", x, y),
+            b.emit("sqrt", b.emit("abs", x)),
+        )
+        for tensor_, value in zip(tensors[3:], made, strict=True):
+            b.emit_all("store", (tensor_, at, value))
+
+    names = ("a", "b", "c", "fused_fma", "exact_division", "exact_sqrt")
+    sides = [(n, f32, "in" if len(n) == 1 else "out") for n in names]
+    return _kernel("rounding", sides, body, 2 * simd, simd)
+
+
+def _place(b: Builder, thread: Value, threads: int) -> Value:
+    start = b.emit("mul", b.emit("group", attrs=(0, i32)), b.const(threads, i32))
+    return b.emit("add", start, thread)
+
+
+def _kernel(
+    name: str,
+    sides: list[tuple[str, DType, str]],
+    body: Callable[..., None],
+    threads: int,
+    simd: int,
+) -> Kernel:
+    """A kernel over one launch axis, whose extent the caller gives."""
+    params = tuple(Param(n, "tensor", tensor(t, 1, space)) for n, t, space in sides)
+    values = [Value(p.type, None, p.name) for p in params]
+    b = Builder()
+    with b.block(values) as block:
+        body(b, *values)
+    with b.block(()) as host:
+        b.emit_all("yield", (b.const(1, i32),))
+    return Kernel(name, params, block, host, 1, threads, simd, (), i32)

@@ -1,0 +1,161 @@
+"""A module as a compute pipeline, and the commands that launch it."""
+
+from __future__ import annotations
+
+import ctypes as C
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from iron.backends.spirv import Encoded
+from iron.runtime.drivers.vulkan import records as r
+from iron.runtime.drivers.vulkan.device import STAGE_COMPUTE, Device
+from iron.runtime.drivers.vulkan.memory import Range
+
+COMPUTE = 1  # the bind point
+UNIFORM_BUFFER, STORAGE_BUFFER = 6, 7
+PUSHED_SET = 1
+FULL_SUBGROUPS = 2
+ROW = 32768
+"""Groups of a row, where a launch has more than fit in one dimension of a dispatch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One dispatch: its first group, and its groups along x and y."""
+
+    first: int
+    x: int
+    y: int
+
+
+def rows(groups: int, most: int) -> list[Row]:
+    """Dispatches for `groups` groups with at most `most` along x: full rows, then the rest."""
+    if groups <= most:
+        return [Row(0, groups, 1)]
+    full, rest = divmod(groups, ROW)
+    out = [Row(0, ROW, full)]
+    return [*out, Row(full * ROW, rest, 1)] if rest else out
+
+
+class Pipeline:
+    """The pipeline of a module; destroyed with the device."""
+
+    def __init__(self, device: Device, code: Encoded) -> None:
+        self.device, self.code = device, code
+        api, handle = device.api, device.handle
+        self.types = [STORAGE_BUFFER] * len(code.bindings)
+        self.push_bytes = code.block.bytes if code.block.pushed else 0
+        if not code.block.pushed:
+            self.types.append(UNIFORM_BUFFER)
+        self.set_layout = self._set_layout()
+        self.layout = self._layout()
+        create = r.ShaderModuleCreateInfo(codeSize=len(code.words), pCode=code.words)
+        module = api.create("vkCreateShaderModule", handle, create)
+        stage = r.ShaderStage(stage=STAGE_COMPUTE, module=module, pName=code.entry.encode())
+        if code.full and "full_subgroups" in device.found.features:
+            stage.flags = FULL_SUBGROUPS
+        whole = r.ComputePipelineCreateInfo(stage=stage, layout=self.layout, basePipelineIndex=-1)
+        made = r.u64()
+        api.vkCreateComputePipelines(handle, 0, 1, C.addressof(whole), None, C.addressof(made))
+        self.handle = made.value
+        api.vkDestroyShaderModule(handle, module, None)
+        device.at_close(self._destroy)
+
+    def _set_layout(self) -> int:
+        count = len(self.types)
+        listed = (r.SetLayoutBinding * max(1, count))(
+            *(r.SetLayoutBinding(n, t, 1, STAGE_COMPUTE) for n, t in enumerate(self.types))
+        )
+        flags = PUSHED_SET if self.device.push_descriptors else 0
+        create = r.SetLayoutCreateInfo(flags=flags, bindingCount=count, pBindings=listed)
+        return self.device.api.create("vkCreateDescriptorSetLayout", self.device.handle, create)
+
+    def _layout(self) -> int:
+        one = r.u64(self.set_layout)
+        pushed = r.PushConstantRange(STAGE_COMPUTE, 0, self.push_bytes)
+        create = r.PipelineLayoutCreateInfo(
+            setLayoutCount=1,
+            pSetLayouts=C.pointer(one),
+            pushConstantRangeCount=1 if self.push_bytes else 0,
+            pPushConstantRanges=C.pointer(pushed),
+        )
+        return self.device.api.create("vkCreatePipelineLayout", self.device.handle, create)
+
+    def _destroy(self) -> None:
+        api, handle = self.device.api, self.device.handle
+        api.vkDestroyPipeline(handle, self.handle, None)
+        api.vkDestroyPipelineLayout(handle, self.layout, None)
+        api.vkDestroyDescriptorSetLayout(handle, self.set_layout, None)
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    def record(
+        self,
+        commands: int,
+        ranges: Sequence[Range],
+        dispatches: Sequence[tuple[Row, bytes, Range | None]],
+    ) -> list[Callable[[], None]]:
+        """Records the dispatches over the bound ranges; the result frees what they need.
+
+        Each dispatch comes with its argument block: the bytes that are pushed, and the range that
+        holds them where they are not.
+        """
+        api = self.device.api
+        undo: list[Callable[[], None]] = []
+        api.vkCmdBindPipeline(commands, COMPUTE, self.handle)
+        for row, block, held in dispatches:
+            bound = [*ranges, held] if held is not None else list(ranges)
+            if bound:
+                undo += self._bind(commands, bound)
+            if self.push_bytes:
+                api.vkCmdPushConstants(
+                    commands, self.layout, STAGE_COMPUTE, 0, self.push_bytes, block
+                )
+            api.vkCmdDispatch(commands, row.x, row.y, 1)
+        return undo
+
+    def _bind(self, commands: int, bound: Sequence[Range]) -> list[Callable[[], None]]:
+        """Binds ranges by pushing descriptors, or through a set of a pool of its own."""
+        infos = (r.DescriptorBufferInfo * len(bound))(
+            *(r.DescriptorBufferInfo(b.buffer.handle, b.offset, b.size) for b in bound)
+        )
+        writes = (r.WriteDescriptorSet * len(bound))(
+            *(
+                r.WriteDescriptorSet(
+                    dstBinding=number,
+                    descriptorCount=1,
+                    descriptorType=type,
+                    pBufferInfo=C.pointer(infos[number]),
+                )
+                for number, type in enumerate(self.types)
+            )
+        )
+        if self.device.push_descriptors:
+            self.device.push_descriptors(
+                commands, COMPUTE, self.layout, 0, len(bound), C.addressof(writes)
+            )
+            return []
+        return [self._bind_set(commands, writes, len(bound))]
+
+    def _bind_set(
+        self, commands: int, writes: C.Array[r.WriteDescriptorSet], count: int
+    ) -> Callable[[], None]:
+        api, device = self.device.api, self.device.handle
+        sizes = (r.PoolSize * 2)(
+            r.PoolSize(STORAGE_BUFFER, max(1, len(self.code.bindings))),
+            r.PoolSize(UNIFORM_BUFFER, 1),
+        )
+        create = r.DescriptorPoolCreateInfo(maxSets=1, poolSizeCount=2, pPoolSizes=sizes)
+        pool = api.create("vkCreateDescriptorPool", device, create)
+        layout, made = r.u64(self.set_layout), r.u64()
+        take = r.DescriptorSetAllocateInfo(
+            descriptorPool=pool, descriptorSetCount=1, pSetLayouts=C.pointer(layout)
+        )
+        api.vkAllocateDescriptorSets(device, C.addressof(take), C.addressof(made))
+        for write in writes:
+            write.dstSet = made.value
+        api.vkUpdateDescriptorSets(device, count, C.addressof(writes), 0, None)
+        api.vkCmdBindDescriptorSets(
+            commands, COMPUTE, self.layout, 0, 1, C.addressof(made), 0, None
+        )
+        return lambda: api.vkDestroyDescriptorPool(device, pool, None)

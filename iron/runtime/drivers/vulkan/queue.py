@@ -1,0 +1,191 @@
+"""Command buffers and their order on the device's one queue.
+
+A launch is a command buffer recorded once; enqueuing it again costs an append. Everything waits
+for what came before it: each command buffer opens with a barrier.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from iron.runtime.drivers.vulkan import records as r
+from iron.runtime.drivers.vulkan.device import Device
+
+HOST, COMPUTE, TRANSFER, BOTTOM = 0x4000, 0x800, 0x1000, 0x2000
+HOST_READ, HOST_WRITE = 0x2000, 0x4000
+SHADER, UNIFORM, COPY = 0x20 | 0x40, 0x8, 0x800 | 0x1000
+SIMULTANEOUS = 0x4
+FOREVER = 2**64 - 1
+RESETTABLE = 0x2
+
+MOST_WAITING = 256
+MOST_KEPT = 1 << 14
+MOST_STAMPS = 512
+TIMESTAMP = 2
+WITH_64_BITS, WAITED = 1, 2
+
+
+class Queue:
+    """The queue: what waits to be submitted, and what must live until it is done."""
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.api = device, device.api
+        self.lock = threading.RLock()
+        create = r.CommandPoolCreateInfo(flags=RESETTABLE, queueFamilyIndex=device.family)
+        self._pool = self.api.create("vkCreateCommandPool", device.handle, create)
+        self._fence = self.api.create("vkCreateFence", device.handle, r.FenceCreateInfo())
+        self._waiting: list[int] = []
+        self._kept: list[Any] = []
+        self._dead: list[Callable[[], None]] = []
+        self._stamps = 0
+        device.at_close(lambda: self.api.vkDestroyCommandPool(device.handle, self._pool, None))
+        device.at_close(lambda: self.api.vkDestroyFence(device.handle, self._fence, None))
+
+    # --- recording --------------------------------------------------------------------------------
+
+    @contextmanager
+    def recorded(self) -> Generator[int]:
+        """A new command buffer, open for recording; it may be enqueued any number of times."""
+        with self.lock:
+            take = r.CommandBufferAllocateInfo(commandPool=self._pool, commandBufferCount=1)
+            made = C.c_void_p()
+            self.api.vkAllocateCommandBuffers(
+                self.device.handle, C.addressof(take), C.addressof(made)
+            )
+            commands = made.value
+            assert commands is not None
+            begin = r.CommandBufferBeginInfo(flags=SIMULTANEOUS)
+            self.api.vkBeginCommandBuffer(commands, C.addressof(begin))
+            self.ordered(commands)
+            yield commands
+            self.api.vkEndCommandBuffer(commands)
+
+    @contextmanager
+    def once(self) -> Generator[int]:
+        """A command buffer that has run when the block is left."""
+        with self.lock:
+            with self.recorded() as commands:
+                yield commands
+            self.enqueue(commands, None)
+            self.wait()
+            self.free(commands)
+
+    def ordered(self, commands: int, *, host: bool = False) -> None:
+        """What follows sees what was written before; with `host`, so does the host."""
+        made = r.MemoryBarrier(
+            srcAccessMask=SHADER | COPY | HOST_WRITE,
+            dstAccessMask=HOST_READ if host else SHADER | UNIFORM | COPY,
+        )
+        after = HOST if host else COMPUTE | TRANSFER
+        self.api.vkCmdPipelineBarrier(
+            commands, COMPUTE | TRANSFER | HOST, after, 0, 1, C.addressof(made), 0, None, 0, None
+        )
+
+    def copy(self, commands: int, a: int, a_offset: int, b: int, b_offset: int, size: int) -> None:
+        """Records a copy between two buffers, seen by the host after it."""
+        part = r.BufferCopy(a_offset, b_offset, size)
+        self.api.vkCmdCopyBuffer(commands, a, b, 1, C.addressof(part))
+        self.ordered(commands, host=True)
+
+    def later(self, *undo: Callable[[], None]) -> None:
+        """Runs `undo` when nothing is in flight any more."""
+        self._dead += undo
+
+    def free(self, commands: int) -> None:
+        """Frees a command buffer that is not in flight."""
+        listed = C.c_void_p(commands)
+        self.api.vkFreeCommandBuffers(self.device.handle, self._pool, 1, C.addressof(listed))
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def enqueue(self, commands: int, kept: object) -> None:
+        """Adds a command buffer; `kept` lives until it has run."""
+        with self.lock:
+            self._waiting.append(commands)
+            self._kept.append(kept)
+            if len(self._waiting) >= MOST_WAITING:
+                self.submit()
+            if len(self._kept) >= MOST_KEPT:
+                self.wait()
+
+    def submit(self, fence: int = 0) -> None:
+        """Hands everything that waits to the device."""
+        with self.lock:
+            count = len(self._waiting)
+            if not count and not fence:
+                return
+            listed = (C.c_void_p * max(1, count))(*self._waiting)
+            info = r.SubmitInfo(commandBufferCount=count, pCommandBuffers=listed)
+            self.api.vkQueueSubmit(self.device.queue, 1, C.addressof(info), fence)
+            self._waiting.clear()
+
+    def wait(self) -> None:
+        """Returns when everything enqueued has run."""
+        with self.lock:
+            if not self._kept and not self._waiting:
+                self._bury()
+                return
+            self.submit(self._fence)
+            fence = r.u64(self._fence)
+            self.api.vkWaitForFences(self.device.handle, 1, C.addressof(fence), 1, FOREVER)
+            self.api.vkResetFences(self.device.handle, 1, C.addressof(fence))
+            self._kept.clear()
+            self._bury()
+
+    def _bury(self) -> None:
+        while self._dead:
+            self._dead.pop()()
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def elapsed(self, calls: Sequence[Callable[[], None]]) -> list[float]:
+        """The seconds that each of `calls` took on the device, from timestamps around it."""
+        out: list[float] = []
+        for start in range(0, len(calls), MOST_STAMPS // 2):
+            out += self._timed(calls[start : start + MOST_STAMPS // 2])
+        return out
+
+    def _timed(self, calls: Sequence[Callable[[], None]]) -> list[float]:
+        count = 2 * len(calls)
+        with self.once() as commands:
+            self.api.vkCmdResetQueryPool(commands, self._queries(), 0, count)
+        stamps = [self._stamp(number) for number in range(count)]
+        for number, call in enumerate(calls):
+            self.enqueue(stamps[2 * number], None)
+            call()
+            self.enqueue(stamps[2 * number + 1], None)
+        self.wait()
+        for commands in stamps:
+            self.free(commands)
+        ticks = (r.u64 * count)()
+        self.api.vkGetQueryPoolResults(
+            self.device.handle,
+            self._queries(),
+            0,
+            count,
+            C.sizeof(ticks),
+            C.addressof(ticks),
+            8,
+            WITH_64_BITS | WAITED,
+        )
+        period = self.device.found.limits.timestampPeriod * 1e-9
+        mask = (1 << self.device.timestamp_bits) - 1
+        return [((ticks[2 * n + 1] - ticks[2 * n]) & mask) * period for n in range(len(calls))]
+
+    def _stamp(self, number: int) -> int:
+        with self.recorded() as commands:
+            self.api.vkCmdWriteTimestamp(commands, BOTTOM, self._queries(), number)
+        return commands
+
+    def _queries(self) -> int:
+        if not self._stamps:
+            create = r.QueryPoolCreateInfo(queryType=TIMESTAMP, queryCount=MOST_STAMPS)
+            made = self.api.create("vkCreateQueryPool", self.device.handle, create)
+            handle = self.device.handle
+            self.device.at_close(lambda: self.api.vkDestroyQueryPool(handle, made, None))
+            self._stamps = made
+        return self._stamps
