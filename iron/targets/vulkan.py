@@ -30,7 +30,7 @@ def vulkan_target(
     )
 
 
-NARROW = ("storage8", "storage16", "int8", "int16", "float16")
+NARROW = ("storage8", "storage16", "int8", "int16", "float16", "integer_dot")
 WIDE = ("int64", "float64")
 MODES = tuple(
     f"{mode}{bits}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import bits, division, fused
+from iron.backends.spirv import bits, division, dots, fused
 from iron.backends.spirv.register import wrapped
 from iron.backends.spirv.words import Code, Glsl
 from iron.dtypes import DType
@@ -112,6 +112,7 @@ SPELLINGS: dict[str, Spelling] = {
     "mul": _rounded(Code.IMul, Code.FMul),
     "div": division.quotient,
     "fma": fused.fma,
+    "dot4": dots.dot4,
     "floordiv": division.floordiv,
     "mod": division.mod,
     "mulhi": bits.mulhi,

@@ -46,6 +46,7 @@ class Module:
     """The sections so far. `code` is the stream that instructions of the function go to."""
 
     capabilities: dict[Capability, None] = field(default_factory=dict[Capability, None])
+    extensions: dict[str, None] = field(default_factory=dict[str, None])
     modes: Words = field(default_factory=Words)
     strings: Words = field(default_factory=Words)
     names: Words = field(default_factory=Words)
@@ -71,6 +72,10 @@ class Module:
     def need(self, *capabilities: Capability) -> None:
         """Declares capabilities."""
         self.capabilities.update(dict.fromkeys(capabilities))
+
+    def extend(self, extension: str) -> None:
+        """Declares an extension."""
+        self.extensions[extension] = None
 
     def name(self, target: int, text: str) -> int:
         """Gives an id a name, for people; the first one stays. Returns the id."""
@@ -248,6 +253,8 @@ class Module:
         words: Words = [MAGIC, VERSION, 0, self.bound, 0]
         for capability in self.capabilities:
             words += instruction(Code.Capability, [capability])
+        for extension in self.extensions:
+            words += instruction(Code.Extension, text_words(extension))
         if self._glsl:
             words += instruction(Code.ExtInstImport, [self._glsl, *text_words("GLSL.std.450")])
         words += instruction(Code.MemoryModel, [LOGICAL, GLSL450])

@@ -120,6 +120,9 @@ class Code(IntEnum):
     GroupNonUniformBallot = 339
     GroupNonUniformShuffleXor = 346
     GroupNonUniformShuffleUp = 347
+    SDot = 4450
+    UDot = 4451
+    SUDot = 4452
 
 
 class Capability(IntEnum):
@@ -140,6 +143,8 @@ class Capability(IntEnum):
     DenormPreserve = 4464
     SignedZeroInfNanPreserve = 4466
     RoundingModeRTE = 4467
+    DotProductInput4x8BitPacked = 6018
+    DotProduct = 6019
 
 
 class Storage(IntEnum):
@@ -210,6 +215,7 @@ class Scope(IntEnum):
 RELAXED = 0x0
 GROUP_BARRIER = 0x148  # acquire and release, of storage buffers and of group memory
 
+BYTES_OF_A_WORD = 0  # PackedVectorFormat4x8Bit
 GLCOMPUTE = 5
 LOGICAL, GLSL450 = 0, 1
 
@@ -256,6 +262,9 @@ _BODY = {
     Code.Branch: "i",
     Code.BranchConditional: "iii",
     Code.Return: "",
+    Code.SDot: "triin",
+    Code.UDot: "triin",
+    Code.SUDot: "triin",
 }
 FORMS: dict[int, str] = {**_TYPES, **_MODULE, **_BODY}
 """Operands by kind where they are not a result type, a result and ids (`tri*`).

@@ -43,6 +43,7 @@ FLAGS: dict[str, tuple[int, int]] = {
     "int8": (2, 8),
     "subgroup_size_control": (3, 7),
     "full_subgroups": (3, 8),
+    "integer_dot": (3, 13),
 }
 
 
