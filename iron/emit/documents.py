@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from iron.emit.c_host import c_host
 from iron.emit.directory import MANIFEST
 from iron.emit.manifest import dumps
 
@@ -12,6 +13,7 @@ Manifest = Mapping[str, Any]
 
 DOCUMENTS: Final[dict[str, Callable[[Manifest], Mapping[str, str]]]] = {
     "manifest": lambda found: {MANIFEST: dumps(found)},
+    "c": c_host,
 }
 """From kind to the texts by path; the manifest is written always."""
 

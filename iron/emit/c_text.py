@@ -1,0 +1,168 @@
+"""The parts of the C host that are the same for every manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A driver's interface in C: its switch, header, types, and the launch.
+
+    `failed` is the function that `failure` defines: a driver's result as a status.
+    """
+
+    family: str
+    switch: str
+    include: str
+    function: str
+    stream: str
+    launch: str
+    failed: str
+    failure: str
+
+
+GRIDS: Final = (
+    Grid(
+        "cuda",
+        "IRON_CUDA",
+        "cuda.h",
+        "CUfunction",
+        "CUstream",
+        "cuLaunchKernel",
+        "cuda_status",
+        """static int cuda_status(const char *kernel, CUresult result) {
+  const char *text = "unknown error";
+  if (result == CUDA_SUCCESS) return IRON_OK;
+  cuGetErrorString(result, &text);
+  return refuse(IRON_DEVICE, kernel, text);
+}
+""",
+    ),
+    Grid(
+        "hip",
+        "IRON_HIP",
+        "hip/hip_runtime_api.h",
+        "hipFunction_t",
+        "hipStream_t",
+        "hipModuleLaunchKernel",
+        "hip_status",
+        """static int hip_status(const char *kernel, hipError_t result) {
+  return result == hipSuccess ? IRON_OK
+                              : refuse(IRON_DEVICE, kernel, hipGetErrorString(result));
+}
+""",
+    ),
+)
+"""The drivers whose kernels take a grid."""
+
+HEAD: Final = """/* Launches of the kernels in ../manifest.json, written by `iron emit`.
+
+   Every function checks its arguments first: it returns a status other than IRON_OK, with the
+   reason in iron_message(), and does nothing then. Outputs must not overlap inputs. */
+
+#ifndef IRON_KERNELS_H
+#define IRON_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum iron_status {
+  IRON_OK = 0,
+  IRON_REQUIREMENT = 1, /* a requirement of the kernel does not hold for these sizes */
+  IRON_ARGUMENT = 2,    /* an argument is missing, negative or laid out wrongly */
+  IRON_DEVICE = 3       /* the driver refused the launch */
+};
+
+/* Why the last call of this thread that did not return IRON_OK refused. */
+const char *iron_message(void);
+
+/* The first element, and the elements between neighbours along each axis; NULL for a tensor that
+   is contiguous in the order of its axes. */
+typedef struct iron_tensor {
+  void *data;
+  const int64_t *strides;
+} iron_tensor;
+"""
+
+RUN: Final = """\
+/* A launch on the CPU. run(arguments, first, end) runs the groups first .. end - 1;
+   ranges may run in any order and on any threads. */
+typedef struct iron_block {
+  void (*run)(const uint64_t *arguments, int64_t first, int64_t end);
+  int64_t groups;
+  uint64_t arguments[WORDS];
+} iron_block;
+
+/* Runs all groups on this thread. */
+void iron_run(const iron_block *block);
+"""
+
+FOOT: Final = """#ifdef __cplusplus
+}
+#endif
+
+#endif
+"""
+
+SOURCE: Final = """/* Written by `iron emit`; see iron_kernels.h. */
+
+#include "iron_kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif
+
+/* typedefs */
+
+/* What a launch comes to: groups in all and along each axis, strides and elements of tensors. */
+typedef struct iron_plan {
+  i64 groups;
+  i64 extents[3];
+  i64 strides[TENSORS][AXES];
+  i64 elements[TENSORS];
+} iron_plan;
+
+static _Thread_local char message[512];
+
+const char *iron_message(void) { return message; }
+
+static int refuse(int status, const char *kernel, const char *text) {
+  snprintf(message, sizeof message, "%s: %s", kernel, text);
+  return status;
+}
+
+static inline i64 positive(i64 extent) { return extent > 0 ? extent : 0; }
+
+static int lay_out(iron_plan *plan, int number, const char *kernel, const char *name,
+                   iron_tensor tensor, int rank, const i64 *shape, bool contiguous) {
+  i64 elements = 1;
+  i64 *strides = plan->strides[number];
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    strides[axis] = tensor.strides != NULL ? tensor.strides[axis] : elements;
+    elements *= shape[axis];
+  }
+  plan->elements[number] = elements;
+  if (elements > 0 && tensor.data == NULL) {
+    snprintf(message, sizeof message, "%s: `%s` has no data", kernel, name);
+    return IRON_ARGUMENT;
+  }
+  if (contiguous && elements > 0 && rank > 0 && shape[rank - 1] > 1 && strides[rank - 1] != 1) {
+    snprintf(message, sizeof message, "%s: `%s` is not contiguous along its last axis", kernel,
+             name);
+    return IRON_ARGUMENT;
+  }
+  return IRON_OK;
+}
+"""
