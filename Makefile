@@ -51,8 +51,9 @@ test: $(READY)  ## the whole suite; fails over budget, names what it did not run
 full: $(READY)  ## the suite and the slow tests
 	$(PYTEST) --full
 
-fuzz-hour: $(READY)  ## 10,000 random programs, bit for bit on every road
+fuzz-hour: $(READY)  ## 10,000 random programs and 2,000 random sources, bit for bit
 	$(PYTHON) -m iron.check.generate fuzz 0 10000
+	$(PYTHON) -m tests.property.source_programs 0 2000 build/fuzz cpu
 
 docs: $(READY)  ## run every example of the README and of docs/
 	$(PYTHON) -m pytest tests/docs

@@ -478,21 +478,28 @@ def replay(file: str) -> None:
     sys.exit(bool(wrong) and wrong not in REFUSABLE)
 
 
+def failure(seed: int, folder: Path, roads: tuple[str, ...]) -> str:
+    """What is wrong with the program of a seed; a small form of it stays in `folder` then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"source_{seed}.py"
+    nodes = program(seed)
+    wrong = judge(nodes, path, seed, roads)
+    if wrong in REFUSABLE or not wrong:
+        path.unlink()
+        return wrong
+    shrink(nodes, path, wrong, roads)
+    return f"seed {seed}: {wrong}\n  replay: PYTHONPATH=. python {path}"
+
+
 def main(low: int, high: int, folder: Path, roads: tuple[str, ...]) -> None:
     """Runs a range of seeds and leaves a small file for each failure in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
     refused = failed = 0
     for seed in range(low, high):
-        path = folder / f"source_{seed}.py"
-        nodes = program(seed)
-        wrong = judge(nodes, path, seed, roads)
-        if wrong in REFUSABLE or not wrong:
-            refused += bool(wrong)
-            path.unlink()
-            continue
-        failed += 1
-        shrink(nodes, path, wrong, roads)
-        print(f"seed {seed}: {wrong}\n  replay: PYTHONPATH=. python {path}", flush=True)
+        wrong = failure(seed, folder, roads)
+        refused += wrong in REFUSABLE
+        if wrong and wrong not in REFUSABLE:
+            failed += 1
+            print(wrong, flush=True)
     print(f"{high - low} programs: {failed} failed, {refused} refused by a rule of the language")
     sys.exit(failed > 0)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from iron.front import loops, statements
-from tests.property.source_programs import Node, judge, program, shrink
+from tests.property import source_programs
+from tests.property.source_programs import Node, failure, judge, shrink
 
 SEEDS = (3, 11, 101)
 ROOT = Path(__file__).parents[2]
@@ -15,10 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", SEEDS)
-def test_compiled_sources_agree_with_python(seed: int, tmp_path: Path):
-    path = tmp_path / f"source_{seed}.py"
-    wrong = judge(program(seed), path, seed, ("interpreter", "cpu"))
-    assert not wrong, f"{wrong}\n{path.read_text()}"
+def test_compiled_sources_agree_with_python(seed: int):
+    assert failure(seed, ROOT / "build" / "fuzz", ("interpreter", "cpu")) == ""
 
 
 def test_crossed_branches_are_found_shrunk_and_replayable(monkeypatch, tmp_path: Path):
@@ -42,6 +41,18 @@ def test_crossed_branches_are_found_shrunk_and_replayable(monkeypatch, tmp_path:
     command = [sys.executable, str(path)]
     replayed = subprocess.run(command, cwd=ROOT, env={"PYTHONPATH": "."}, capture_output=True)
     assert replayed.returncode == 0, replayed.stderr.decode()
+
+
+def test_a_failing_seed_says_how_to_replay_it(monkeypatch, tmp_path: Path):
+    def wrong(nodes, path, seed=0, roads=()):
+        path.write_text(source_programs.source(nodes, path))
+        return "y[0] differs: Python gives 1"
+
+    monkeypatch.setattr(source_programs, "judge", wrong)
+    said = failure(7, tmp_path, ("interpreter",))
+    assert said.startswith("seed 7: y[0] differs")
+    assert said.endswith(f"replay: PYTHONPATH=. python {tmp_path}/source_7.py")
+    assert (tmp_path / "source_7.py").exists()
 
 
 def test_a_lost_break_is_found(monkeypatch, tmp_path: Path):

@@ -39,7 +39,7 @@ print(json.dumps(found))
 
 
 def start(
-    folder: Path, store: Path, seed: int = 0, backends: str = "cpu", uid: int | None = None
+    folder: Path, store: Path, seed: int = 0, backends: str = "interp cpu", uid: int | None = None
 ) -> subprocess.Popen[str]:
     """A process that waits for a line, then runs every kernel of `folder`/kernels.py."""
     env = {
@@ -90,8 +90,9 @@ def wanted() -> list[list[float]]:
 
 
 def close(found: list[dict[str, list[list[float]]]]) -> None:
-    """All processes printed the same, and it is right to f32."""
+    """All processes printed the same, both backends the same bits, and it is right to f32."""
     assert all(f == found[0] for f in found)
+    assert found[0]["interp"] == found[0]["cpu"]
     for got, want in zip(found[0]["cpu"], wanted(), strict=True):
         assert got == pytest.approx(want, rel=1e-6)
 
@@ -167,15 +168,15 @@ def write(folder: Path, form: str, helper: str) -> None:
 def test_an_edited_helper_is_never_stale(form: str, tmp_path: Path):
     """triton 4051, cubecl 1455: size and time of the file say nothing."""
     assert len(DOUBLE) == len(ADD)
-    store, backends = tmp_path / "store", "interp cpu"
+    store = tmp_path / "store"
     write(tmp_path, form, DOUBLE)
     sizes = [p.stat() for p in sorted(tmp_path.glob("*.py"))]
-    (first,) = together([start(tmp_path, store, backends=backends)])
+    (first,) = together([start(tmp_path, store)])
     made = entries(store)
     write(tmp_path, form, ADD)
     again = [p.stat() for p in sorted(tmp_path.glob("*.py"))]
     assert [(s.st_size, s.st_mtime) for s in sizes] == [(s.st_size, s.st_mtime) for s in again]
-    (second,) = together([start(tmp_path, store, backends=backends)])
+    (second,) = together([start(tmp_path, store)])
     assert first == {"interp": [[2, 4, 6]], "cpu": [[2, 4, 6]]}
     assert second == {"interp": [[11, 12, 13]], "cpu": [[11, 12, 13]]}
     assert len(entries(store)) == len(made) + 1
@@ -188,5 +189,5 @@ def test_a_comment_changes_no_code(tmp_path: Path):
     made = entries(store)
     write(tmp_path, "called", "# A comment, and every line moves.\n\n" + DOUBLE)
     (second,) = together([start(tmp_path, store)])
-    assert first == second == {"cpu": [[2, 4, 6]]}
+    assert first == second == {"interp": [[2, 4, 6]], "cpu": [[2, 4, 6]]}
     assert entries(store) == made
