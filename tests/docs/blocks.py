@@ -94,7 +94,7 @@ class Session:
         file.write_text(source)
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.chdir(self.folder):
-            exec(compile(source, str(file), "exec"), self.space)
+            exec(compile(source, str(file), "exec", dont_inherit=True), self.space)
         self.printed = out.getvalue()
 
     def console(self, block: Block) -> None:

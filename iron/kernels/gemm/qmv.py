@@ -25,7 +25,7 @@ NAMES = [
     "int8_sym_g32_f16_r32",
 ]
 COMMON = [by_name(name) for name in NAMES]
-OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k", "mxfp4", "nvfp4")]
+OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k")]
 FMT = formats("FMT", *FORMATS.values())
 
 

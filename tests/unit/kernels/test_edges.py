@@ -20,10 +20,11 @@ from iron.kernels.ops.scan import scan
 from iron.kernels.ops.select import select
 from iron.kernels.ops.unary import unary
 from iron.kernels.primitives import threefry, unit_interval
+from iron.kernels.quant.dequant_gather import dequant_gather
 from iron.kernels.rope.rope import rope, turns
 from iron.kernels.sampling.categorical_sample import categorical_sample
 from iron.kernels.sampling.softmax import softmax
-from iron.lang import f16, u32
+from iron.lang import f16, f32, u32
 from iron.quant.encode import quantize
 
 INF, NAN = np.inf, np.nan
@@ -255,6 +256,19 @@ def test_qmv_takes_eight_vectors_of_whole_chunks():
         qmv(x=np.ones((1, 20), np.float32), w=quantize(np.ones((3, 20)), "f32"))
     with pytest.raises(KernelError, match="K is"):
         qmv(x=np.ones((1, 32), np.float32), w=w)
+
+
+@pytest.mark.parametrize("name", ["mxfp4", "mxfp8_e4m3", "nvfp4", "gguf_iq4_nl", "int8_sym_row_f16"])
+def test_qmv_and_dequant_gather_take_every_format(name: str):
+    """The formats whose codes are no numbers in binary; their cases are those of the codec."""
+    rng = np.random.default_rng(2)
+    w = quantize(rng.normal(size=(5, 256)), name)
+    dense, x = w.decode(), rng.normal(size=(1, 256)).astype(np.float32)
+    rows = dequant_gather(w=w, idx=np.array([4, 0], np.uint32), T=f32)
+    assert np.array_equal(rows, dense[[4, 0]])
+    y = qmv(x=x, w=w)
+    size = np.abs(x).astype(float) @ np.abs(dense).T
+    assert (np.abs(y - x.astype(float) @ dense.T) <= 1e-6 * size).all()
 
 
 def test_a_negative_and_a_zero_scale():
