@@ -258,7 +258,9 @@ def test_qmv_takes_eight_vectors_of_whole_chunks():
         qmv(x=np.ones((1, 32), np.float32), w=w)
 
 
-@pytest.mark.parametrize("name", ["mxfp4", "mxfp8_e4m3", "nvfp4", "gguf_iq4_nl", "int8_sym_row_f16"])
+@pytest.mark.parametrize(
+    "name", ["mxfp4", "mxfp8_e4m3", "nvfp4", "gguf_iq4_nl", "int8_sym_row_f16"]
+)
 def test_qmv_and_dequant_gather_take_every_format(name: str):
     """The formats whose codes are no numbers in binary; their cases are those of the codec."""
     rng = np.random.default_rng(2)
