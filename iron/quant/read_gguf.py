@@ -138,7 +138,8 @@ def read_gguf(path: str | Path) -> GgufFile:
         spans[key] = (start, cursor.at)
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise source.fault(0, f"general.alignment is {alignment}, not a power of two")
+        start, _ = spans["general.alignment"]
+        raise source.fault(start, f"general.alignment is {alignment}, not a power of two")
     records = [_record(cursor) for _ in range(tensors)]
     base = -(-cursor.at // alignment) * alignment
     entries = _place(source, records, base, alignment)

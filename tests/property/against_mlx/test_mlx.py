@@ -21,7 +21,7 @@ def installed():
         pytest.importorskip(name, reason="the extra is not installed: pip install '.[oracles]'")
 
 
-AFFINE = [f for f in FORMATS.values() if f.name.startswith("mlx_int")]
+AFFINE = [f for f in FORMATS.values() if f.ids.mlx.startswith("affine")]
 MODES = {"mxfp4": "mxfp4", "mxfp8_e4m3": "mxfp8", "nvfp4": "nvfp4"}
 
 

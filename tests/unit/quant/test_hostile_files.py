@@ -80,6 +80,15 @@ def big_endian(folder: Path) -> Hostile:
     return Hostile(patched(gguf(folder), 4, struct.pack(">I", 3)), "", 4, "a big-endian file")
 
 
+def odd_alignment(folder: Path) -> Hostile:
+    path = folder / "in.gguf"
+    write_gguf(path, {"b.weight": W}, {"general.name": "x", "general.alignment": 32})
+    key = struct.pack("<Q", 17) + b"general.alignment"
+    at = path.read_bytes().index(key)
+    words = "general.alignment is 33, not a power of two"
+    return Hostile(patched(path, at + len(key) + 4, struct.pack("<I", 33)), "", at, words)
+
+
 def of_type(number: int, words: str) -> Callable[[Path], Hostile]:
     def make(folder: Path) -> Hostile:
         path = gguf(folder)
@@ -216,6 +225,7 @@ CASES: dict[str, Callable[[Path], Hostile]] = {
     "truncated data": truncated_data,
     "wrong magic": wrong_magic,
     "big-endian": big_endian,
+    "alignment": odd_alignment,
     "unknown type": of_type(43, "type 43 is unknown"),
     "private type": of_type(1000, "type 1000 belongs to a private fork"),
     **{f"removed type {n}": of_type(n, "was removed") for n in (4, 5, 31, 32, 33, 36, 37, 38)},
