@@ -151,6 +151,9 @@ def mod(a: Range, b: Range) -> Range:
     low, high = min(0, b.low + 1), max(0, b.high - 1)
     if a.low >= 0 and b.low >= 0:
         high = min(high, a.high)
+    shared = gcd(a.modulus, b.modulus, b.residue)  # a - q b, or 0 where b is 0
+    if shared > 1 and (a.residue % shared == 0 or b.low > 0 or b.high < 0):
+        return between(low, high, shared, a.residue)
     return between(low, high)
 
 

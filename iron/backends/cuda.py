@@ -86,8 +86,19 @@ def _atomics() -> dict[str, str]:
     }
 
 
+def _words() -> dict[str, str]:
+    """Neighbours that one instruction moves, or a few of 16 bytes."""
+    return {
+        f"iron_{t}x{size}": (
+            f"struct alignas({min(16, size * t.bytes)}) iron_{t}x{size} {{ {t} e[{size}]; }};"
+        )
+        for t in DTYPES.values()
+        for size in (2, 4, 8, 16, 32, 64)
+    }
+
+
 def _functions() -> dict[str, str]:
-    own = {**_INTRINSICS, **_shuffles(), **_atomics()}
+    own = {**_words(), **_INTRINSICS, **_shuffles(), **_atomics()}
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iron.backends.clike import Text, render
 from iron.backends.cuda import CUDA
 from iron.dtypes import DType, i64
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, Op
 from iron.ir.types import Tensor, element
 from iron.passes.scalarise import scalarise
 
@@ -35,10 +35,13 @@ class Code:
     dynamic: int = 0
 
 
-def code_of(kernel: Kernel, symbol: str = "") -> Code:
-    """The text of `kernel`, lowered; its entry is `symbol`, or called by the kernel's name."""
+def code_of(kernel: Kernel, symbol: str = "", wide: frozenset[Op] = frozenset()) -> Code:
+    """The text of `kernel`, lowered; its entry is `symbol`, or called by the kernel's name.
+
+    With `wide`, accesses of an already scalar kernel, as in `clike.render`.
+    """
     symbol = symbol or "iron_" + re.sub(r"\W", "_", kernel.name)
-    text = render(scalarise(kernel), CUDA, symbol)
+    text = render(kernel if wide else scalarise(kernel), CUDA, symbol, wide)
     found = fields(kernel)
     assert [f.dtype for f in found] == [a.dtype for a in text.arguments]
     return Code(kernel.name, symbol, text, found, kernel.threads)

@@ -11,11 +11,17 @@ from iron.check.generate.agree import Difference, agree, interpret, plain
 from iron.ir.core import Kernel
 from iron.ir.verify import verify
 from iron.passes import THREAD_PASSES
+from iron.passes.combine import combine
+from iron.passes.dead import dead
+from iron.passes.scalarise import scalarise
 
-forward, select = (import_module(f"iron.passes.{n}") for n in ("forward", "select"))
+forward, select, joining = (
+    import_module(f"iron.passes.{n}") for n in ("forward", "select", "combine")
+)
 KEEPING = {
     **{name: (run,) for name, run in THREAD_PASSES if name not in ("fuse", "elementary")},
     "all": tuple(run for name, run in THREAD_PASSES if name != "fuse"),
+    "combine": (scalarise, combine, dead),
 }
 COUNT = 50
 
@@ -44,12 +50,20 @@ def planted_mod(a, b):
 
 
 interval_mod = interval.mod
+right_key = joining._key
+
+
+def planted_key(op):
+    """Forgets what the last index adds to."""
+    return right_key(op)[:-1]
+
 
 PLANTED = {
     "a remainder too small": ("simplify", interval, "mod", planted_mod),
     "a condition too strong": ("simplify", interval, "meet", lambda a, b: interval.exactly(a.low)),
     "values held over a write": ("forward", forward, "_drop", lambda held, buffers: None),
     "effects selected": ("select", select, "_weight", lambda side: 0),
+    "neighbours of other rows": ("combine", joining, "_key", lambda op: planted_key(op)),
 }
 
 

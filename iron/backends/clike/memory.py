@@ -43,6 +43,11 @@ def load(r: Renderer, op: Op) -> None:
     if not isinstance(result.type, Vector):
         r.declare(result, f"{base}[{at.text}]", f"{base}_at")
         return
+    if op in r.wide:
+        name, kind = r.fresh(f"{base}_run"), f"iron_{result.type}"
+        r.line(f"const {kind} {name} = *(const {kind}*)({base} + {at.at(SUM)});")
+        r.expressions[result] = Expr(f"{name}.e")
+        return
     first = _pointer(r, op, base, at)
     r.expressions[result] = Expr(first)
 
@@ -61,8 +66,13 @@ def store(r: Renderer, op: Op) -> None:
     if not isinstance(value.type, Vector):
         r.line(f"{base}[{at.text}] = {r.expr(value).text};")
         return
-    first = _pointer(r, op, base, at)
     assert value.op is not None
+    if op in r.wide:
+        kind = f"iron_{value.type}"
+        parts = ", ".join(r.expr(part).text for part in value.op.args)
+        r.line(f"*({kind}*)({base} + {at.at(SUM)}) = {kind}{{{{{parts}}}}};")
+        return
+    first = _pointer(r, op, base, at)
     for number, part in enumerate(value.op.args):
         r.line(f"{first}[{number}] = {r.expr(part).text};")
 

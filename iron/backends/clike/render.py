@@ -75,9 +75,15 @@ class Text:
         return "\n".join(out)
 
 
-def render(kernel: Kernel, dialect: Dialect, symbol: str) -> Text:
-    """The text of `kernel`, which `passes.scalarise` has been over."""
-    return Renderer(kernel, dialect).text(symbol)
+def render(
+    kernel: Kernel, dialect: Dialect, symbol: str, wide: frozenset[Op] = frozenset()
+) -> Text:
+    """The text of `kernel`, which `passes.scalarise` has been over.
+
+    `wide` are the accesses of neighbours whose address is aligned to what they move, so that one
+    word of the dialect's `iron_f16x8` kind moves them.
+    """
+    return Renderer(kernel, dialect, wide).text(symbol)
 
 
 @dataclass(slots=True)
@@ -86,6 +92,7 @@ class Renderer:
 
     kernel: Kernel
     dialect: Dialect
+    wide: frozenset[Op] = frozenset()
     out: list[str] = field(default_factory=list[str])
     places: list[Loc | None] = field(default_factory=list[Loc | None])
     globals: list[str] = field(default_factory=list[str])

@@ -9,18 +9,20 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
 
 from iron.backends import nvrtc
-from iron.backends.cuda_code import Code, Field, code_of
+from iron.backends.cuda_code import Code, Field
+from iron.backends.cuda_forms import Form, forms
 from iron.dtypes import DType, of_numpy
 from iron.errors import error
 from iron.ir.core import Kernel
+from iron.ir.host import evaluate
 from iron.ir.types import Tensor
 from iron.runtime.arrays import Array, Buffer
 from iron.runtime.cache import Cache
@@ -34,15 +36,29 @@ from iron.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class CudaExecutable:
-    """A kernel in the device's memory."""
+class Loaded:
+    """Machine code in the device's memory, and the registers and bytes it takes."""
 
-    api: Api
-    code: Code
-    module: Any
     function: Any
-    written: frozenset[str]
     facts: Mapping[str, int]
+
+
+class CudaExecutable:
+    """A kernel in its forms; each is compiled when a launch first needs it."""
+
+    def __init__(
+        self, api: Api, kernel: Kernel, load: Callable[[Code], Loaded], forms: Iterator[Form]
+    ) -> None:
+        self.api = api
+        self.name = kernel.name
+        self.written = frozenset(
+            p.name for p in kernel.params if isinstance(p.type, Tensor) and p.type.space != "in"
+        )
+        self._load = load
+        self._more = forms
+        self._forms: list[Form] = []
+        self._loaded: dict[int, Loaded] = {}
+        self.last: Loaded | None = None
 
     def bind(
         self,
@@ -60,39 +76,71 @@ class CudaExecutable:
         hosts = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
         if hosts:
             return self._staged(hosts, scalars, dims, grid)
-        pointers = {n: a.pointer for n, a in arrays.items()}
-        strides = {n: a.strides for n, a in arrays.items()}
-        return self._launch(
-            pointers, strides, scalars, dims, grid, cuda_stream.of(arrays, self.api.ordinal)
-        )
+        places = {n: Place(a.pointer, a.dtype.bytes, a.shape, a.strides) for n, a in arrays.items()}
+        stream = cuda_stream.of(arrays, self.api.ordinal)
+        return self._launch(places, scalars, dims, grid, stream)
 
     def resources(self) -> dict[str, int]:
-        """Registers a thread, bytes spilled a thread, bytes of group memory."""
-        return dict(self.facts)
+        """Registers a thread, bytes spilled a thread, bytes of group memory, of the latest form."""
+        last = self.last or self._ready(self._form(0))
+        return dict(last.facts)
+
+    def _form(self, number: int) -> Form:
+        while len(self._forms) <= number:
+            self._forms.append(next(self._more))
+        return self._forms[number]
+
+    def _ready(self, form: Form) -> Loaded:
+        if id(form) not in self._loaded:
+            self._loaded[id(form)] = self._load(form.code)
+        self.last = self._loaded[id(form)]
+        return self.last
+
+    def _chosen(
+        self,
+        places: Mapping[str, Place],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> tuple[Form, tuple[int, ...]]:
+        """The first form that these arguments allow, and its grid."""
+        for number in count():
+            form = self._form(number)
+            if not all(places[n].aligned(size) for n, size in form.aligned.items()):
+                continue
+            if not all(places[n].straight for n in form.unit):
+                continue
+            if not form.regrouped:
+                return form, grid
+            extents, failed = evaluate(form.kernel, scalars, dims)
+            if not failed:
+                return form, extents
+        raise AssertionError("the last form takes everything")
 
     def _launch(
         self,
-        pointers: Mapping[str, int],
-        strides: Mapping[str, tuple[int, ...]],
+        places: Mapping[str, Place],
         scalars: Mapping[str, Any],
         dims: Mapping[str, int],
         grid: tuple[int, ...],
         stream: Callable[[], int],
     ) -> Callable[[], None]:
+        form, grid = self._chosen(places, scalars, dims, grid)
         total = math.prod(grid)
         if total > MOST_GROUPS:
             raise error(
                 "E0301",
                 f"{total} groups are more than a launch can have ({MOST_GROUPS})",
-                kernel=self.code.name,
+                kernel=self.name,
             )
-        packed = Packed(len(self.code.fields))
-        for number, field in enumerate(self.code.fields):
+        code, loaded = form.code, self._ready(form)
+        packed = Packed(len(code.fields))
+        for number, field in enumerate(code.fields):
             match field.kind:
                 case "pointer":
-                    packed.put(number, pointers[field.name])
+                    packed.put(number, places[field.name].pointer)
                 case "stride":
-                    packed.put(number, strides[field.name][field.axis])
+                    packed.put(number, places[field.name].strides[field.axis])
                 case "extent":
                     packed.put(number, grid[field.axis])
                 case "dim":
@@ -100,7 +148,7 @@ class CudaExecutable:
                 case _:
                     packed.scalar(number, scalars[field.name], field)
         run = self.api.launcher(
-            self.function, (total, 1), self.code.threads, self.code.dynamic, packed.address, stream
+            loaded.function, (total, 1), code.threads, code.dynamic, packed.address, stream
         )
         packed.keep(run)
         return run
@@ -114,17 +162,41 @@ class CudaExecutable:
     ) -> Callable[[], None]:
         layout = image(arrays, self.written)
         memory = Memory(self.api, layout.size)
-        pointers = {n: memory.address + at for n, at in layout.places.items()}
-        strides = {n: _strides(a) for n, a in arrays.items()}
-        launch = self._launch(pointers, strides, scalars, dims, grid, cuda_stream.default)
+        places = {
+            n: Place(memory.address + at, arrays[n].itemsize, arrays[n].shape, _strides(arrays[n]))
+            for n, at in layout.places.items()
+        }
+        launch = self._launch(places, scalars, dims, grid, cuda_stream.default)
 
         def run() -> None:
             before = layout.fill()
             memory.write(before)
             launch()
-            layout.take(before, memory.read(), self.code.name)
+            layout.take(before, memory.read(), self.name)
 
         return run
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an argument of elements of `size` bytes lies on the device; strides count elements."""
+
+    pointer: int
+    size: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def aligned(self, bytes: int) -> bool:
+        """True when every row along the last axis begins at a multiple of `bytes`."""
+        rows = zip(self.shape[:-1], self.strides[:-1], strict=True)
+        return self.pointer % bytes == 0 and all(
+            n == 1 or s * self.size % bytes == 0 for n, s in rows
+        )
+
+    @property
+    def straight(self) -> bool:
+        """True when neighbours along the last axis are neighbours in memory."""
+        return not self.shape or self.shape[-1] == 1 or self.strides[-1] == 1
 
 
 class Packed:
@@ -227,15 +299,14 @@ class CudaDriver:
         }
 
     def load(self, kernel: Kernel) -> CudaExecutable:
-        """The kernel as a cubin, from the cache or of NVRTC, in the device's memory."""
-        target = self.target()
-        code = code_of(kernel)
-        cubin, facts = self._store.cubin(code, target)
-        module, function = self.api.function(cubin, code.symbol, code.dynamic)
-        written = frozenset(
-            p.name for p in kernel.params if isinstance(p.type, Tensor) and p.type.space != "in"
-        )
-        return CudaExecutable(self.api, code, module, function, written, facts)
+        """The kernel in its forms, each a cubin from the cache or of NVRTC."""
+        target, api = self.target(), self.api
+
+        def loaded(code: Code) -> Loaded:
+            cubin, facts = self._store.cubin(code, target)
+            return Loaded(api.function(cubin, code.symbol, code.dynamic), facts)
+
+        return CudaExecutable(api, kernel, loaded, forms(kernel))
 
     def synchronise(self) -> None:
         """Waits for the device; a fault of an earlier launch is raised here."""

@@ -133,15 +133,15 @@ class Api:
 
     # --- code -------------------------------------------------------------------------------------
 
-    def function(self, cubin: bytes, symbol: str, shared: int) -> tuple[Any, Any]:
-        """A module in memory and its kernel, which may ask for `shared` bytes at a launch."""
+    def function(self, cubin: bytes, symbol: str, shared: int) -> Any:
+        """The kernel of a module, in memory; it may ask for `shared` bytes at a launch."""
         self.enter()
         module = self.call("cuModuleLoadData", cubin)
         function = self.call("cuModuleGetFunction", module, symbol.encode())
         if shared:
             which = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self.call("cuFuncSetAttribute", function, which, shared)
-        return module, function
+        return function
 
     def launcher(
         self,
