@@ -20,6 +20,8 @@ from iron.passes.dead import dead
 from iron.passes.scalarise import scalarise
 from iron.passes.vectorise import vectorise
 
+WORDS = (2, 4, 8, 16, 32, 64)
+"""Neighbours that a type of the text holds."""
 WORD = 16
 """Bytes that one memory instruction of a thread moves at most."""
 
@@ -105,7 +107,7 @@ def _word(op: Op) -> int:
         return 0
     held = op.results[0].type if op.name == "load" else op.args[-1].type
     place = op.args[0].type
-    if not isinstance(held, Vector) or held.count & (held.count - 1) or not place.packed:
+    if not isinstance(held, Vector) or held.count not in WORDS or not place.packed:
         return 0
     if place.space not in ("in", "out", "inout"):
         return 0

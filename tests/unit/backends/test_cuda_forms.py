@@ -198,6 +198,14 @@ def test_the_text_of_neighbours_computes_the_same():
         assert same(held, run(plain, arrays, dims)), form.code.symbol
 
 
+def test_a_vector_of_one_is_no_word():
+    args = {n: TensorArg(f16, (64,), (1,)) for n in ("x", "y")}
+    binding = bind_arguments(pieces, args, {"VEC": 1})
+    made = lower(traced(pieces, binding, simd=32).kernel)
+    for form in forms(made):
+        compile_text(form.code.text.source, "sm_80")
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_machine_code_has_wide_words(name: str):
     plain, _, _ = lowered(name, f16)
