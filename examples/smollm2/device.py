@@ -37,6 +37,10 @@ class DeviceModel(Model):
         planes: Any = {plane: self.put(array) for plane, array in held.planes.items()}
         return QTensor(held.fmt, planes, held.shape)
 
+    def matrix(self, name: str) -> QTensor:
+        """The weight as the file holds it."""
+        return self.weight(name)
+
     def spread(self, array: Any, count: int) -> Any:
         """A view with a stride of zero."""
         return array.expand(count, *array.shape)

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from iron.kernels.gemm.qmv import qmv
+from iron.kernels.gemm.qmv_q8 import qmv_codes
 from iron.kernels.kv_cache.kv_append import kv_append
 from iron.kernels.norm.rms_norm import add_rms_norm, rms_norm
 from iron.kernels.ops.gated_activation import gated_activation
 from iron.kernels.quant.dequant_gather import dequant_gather
+from iron.kernels.quant.quantize_blocks import quantize_blocks
 from iron.kernels.rope.rope import rope, turns
 from iron.kernels.sdpa.decode import sdpa_decode
 from iron.lang import KernelFunction
 from iron.quant.read_gguf import GgufFile, read_gguf
+from iron.quant.repack import to_tiles
 from iron.quant.tensor import QTensor
 
 Array = np.ndarray[Any, Any]
@@ -46,12 +49,15 @@ def shape_of(file: GgufFile) -> SimpleNamespace:
 
 
 class Model:
-    """An open model with a cache of `capacity` positions; the head shares the embedding."""
+    """An open model with a cache of `capacity` positions; the head shares the embedding.
 
-    def __init__(self, path: Path, capacity: int = 1024) -> None:
+    With `codes`, products take activations in 8-bit codes (`qmv_q8`), else in f32.
+    """
+
+    def __init__(self, path: Path, capacity: int = 1024, *, codes: bool = False) -> None:
         self.path, self.file = path, read_gguf(path)
         self.shape = s = shape_of(self.file)
-        self.capacity = capacity
+        self.capacity, self.codes = capacity, codes
         cells = (s.layers, s.groups, capacity, s.head)
         self.keys, self.values = self.zeros(cells), self.zeros(cells)
         self.turns = self.put(turns(s.theta ** (-2.0 * np.arange(s.head // 2) / s.head)))
@@ -78,6 +84,10 @@ class Model:
     def weight(self, name: str) -> QTensor:
         """A weight of the file where kernels can read it."""
         return self.file.weight(name)
+
+    def matrix(self, name: str) -> QTensor:
+        """A weight of the file as products take it: its rows laid side by side, once."""
+        return to_tiles(self.file.weight(name))
 
     def spread(self, array: Array, count: int) -> Array:
         """`array` as a batch of `count`, without a copy."""
@@ -133,6 +143,7 @@ class Step:
         self.sums = self._floats(s.heads)
         self.gate, self.up, self.inner = (self._floats(s.inner) for _ in range(3))
         self.logits = self._floats(model.embedding.rows)
+        self.coded: dict[int, dict[str, Any]] = {}
         self.launches: list[Callable[[], Any]] = []
         self._launch(dequant_gather, w=model.embedding, idx=self.tokens, y=self.hidden)
         gain = model.gain(0, "attn_norm")
@@ -142,7 +153,8 @@ class Step:
             self._norm(layer, "ffn_norm")
             self._feed_forward(layer)
             self._norm(layer + 1, "attn_norm")
-        self._launch(qmv, x=self.normed, w=model.embedding, y=self.logits)
+        self._code(self.normed)
+        self._multiply("token_embd", self.normed, self.logits)
 
     def _floats(self, *extents: int) -> Array:
         return self.model.zeros((self.count, *extents))
@@ -150,14 +162,36 @@ class Step:
     def _launch(self, kernel: KernelFunction, **arguments: Any) -> None:
         self.launches.append(kernel.bind(**arguments))
 
+    def _code(self, x: Array) -> None:
+        """Makes the codes of `x`, which products of `x` take until it changes."""
+        if self.model.codes:
+            x = x.reshape(self.count, -1)
+            blocks = (self.count, x.shape[1] // 32)
+            made = self.coded.setdefault(
+                x.shape[1],
+                {
+                    "code": self.model.zeros(x.shape, np.int8),
+                    "scale": self.model.zeros(blocks),
+                    "total": self.model.zeros(blocks, np.int32),
+                },
+            )
+            self._launch(quantize_blocks, x=x, **made)
+
     def _project(self, layer: int, name: str, x: Array, y: Array) -> None:
+        self._multiply(f"blk.{layer}.{name}", x, y)
+
+    def _multiply(self, name: str, x: Array, y: Array) -> None:
         x, y = x.reshape(self.count, -1), y.reshape(self.count, -1)
-        weight = self.model.weight(f"blk.{layer}.{name}.weight")
-        self._launch(qmv, x=x, w=weight, y=y)
+        weight = self.model.matrix(f"{name}.weight")
+        if self.model.codes:
+            self._launch(qmv_codes, **self.coded[x.shape[1]], w=weight, y=y)
+        else:
+            self._launch(qmv, x=x, w=weight, y=y)
 
     def _attention(self, layer: int) -> None:
         model, s = self.model, self.model.shape
         keys, values = model.keys[layer], model.values[layer]
+        self._code(self.normed)
         for name, y in (("q", self.query), ("k", self.key), ("v", self.value)):
             self._project(layer, f"attn_{name}", self.normed, y)
         place = {"position": self.position, "frequency": model.turns, "scale": 1.0}
@@ -169,13 +203,16 @@ class Step:
         made = {"o": self.seen, "lse": self.sums}
         options = {"scale": s.head**-0.5, "softcap": 0.0, "window": 0, "first": 0}
         self._launch(sdpa_decode, q=self.turned, k=k, v=v, used=self.used, **made, **options)
+        self._code(self.seen)
         self._project(layer, "attn_output", self.seen, self.out)
 
     def _feed_forward(self, layer: int) -> None:
+        self._code(self.normed)
         self._project(layer, "ffn_gate", self.normed, self.gate)
         self._project(layer, "ffn_up", self.normed, self.up)
         options = {"limit": 0.0, "alpha": 0.0, "VARIANT": "swiglu"}
         self._launch(gated_activation, g=self.gate, u=self.up, y=self.inner, **options)
+        self._code(self.inner)
         self._project(layer, "ffn_down", self.inner, self.out)
 
     def _norm(self, layer: int, name: str) -> None:

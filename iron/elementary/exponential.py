@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from iron.elementary.expression import Expr, polynomial, where
 
+SCALED = "y * 2^n"
+"""The surface of a product that is `scaled`, which promises a small n."""
+
 MAGIC = 12582912.0  # 1.5 * 2^23
 MAGIC_BITS = 0x4B400000
 ONE_BITS = 0x3F800000
@@ -139,6 +142,10 @@ def power_of_two(n: Expr) -> Expr:
 
 
 def scaled(y: Expr, n: Expr) -> Expr:
-    """y 2^n in two steps, so that a subnormal result is rounded once; n may carry MAGIC_BITS."""
+    """y 2^n for -252 <= n <= 254 in two steps, so that a subnormal result is rounded once.
+
+    n carries MAGIC_BITS. The last product is marked, for targets that scale in one step.
+    """
     half = n >> 1
-    return y * power_of_two(half) * power_of_two(n - half)
+    most, rest = y * power_of_two(half), power_of_two(n - half)
+    return y.of(y.b.emit("mul", most.value, rest.value, surface=SCALED))

@@ -18,18 +18,25 @@ def fuse(kernel: Kernel) -> Kernel:
     return rebuild(kernel, {"add": _add, "sub": _sub})
 
 
-def _product(value: Value) -> tuple[Value, Value] | None:
+def _product(b: Builder, value: Value) -> tuple[Value, Value] | None:
+    """The factors of a product, which may be one element of a product of vectors."""
     op = value.op
-    if op is None or op.name != "mul" or op.exact or element(value.type) is not f32:
+    if op is None or element(value.type) is not f32:
         return None
-    return op.args[0], op.args[1]
+    if op.name == "extract":
+        whole = op.args[0].op
+        if whole is None or whole.name != "mul" or whole.exact:
+            return None
+        x, y = (b.emit("extract", a, attrs=op.attrs) for a in whole.args)
+        return x, y
+    return (op.args[0], op.args[1]) if op.name == "mul" and not op.exact else None
 
 
 def _add(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
     if op.exact:
         return None
     for product, other in (args, args[::-1]):
-        if (factors := _product(product)) is not None:
+        if (factors := _product(b, product)) is not None:
             return (b.emit("fma", *factors, other),)
     return None
 
@@ -38,8 +45,8 @@ def _sub(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | Non
     if op.exact:
         return None
     left, right = args
-    if (factors := _product(left)) is not None:
+    if (factors := _product(b, left)) is not None:
         return (b.emit("fma", *factors, b.emit("neg", right)),)
-    if (factors := _product(right)) is not None:
+    if (factors := _product(b, right)) is not None:
         return (b.emit("fma", b.emit("neg", factors[0]), factors[1], left),)
     return None

@@ -38,11 +38,14 @@ def to_tiles(weight: QTensor) -> QTensor:
 
     Raises E0601 when the format has no such form.
     """
-    planes = weight if weight.fmt.body == "tiles" else to_planes(weight)
+    if weight.fmt.body == "tiles":
+        return weight
+    direct = [t for s, t in EDGES if s == weight.fmt.name and by_name(t).body == "tiles"]
+    if direct:
+        return repack(weight, direct[0])
+    planes = to_planes(weight)
     if planes.fmt.name == "int8_g32_f16":
         planes = repack(planes, "int8_sym_g32_f16")
-    if planes.fmt.body == "tiles":
-        return planes
     if planes.fmt.name not in BASES:
         raise error("E0601", f"{weight.fmt} has no form with rows side by side")
     return repack(planes, planes.fmt.name + SUFFIX)
@@ -264,6 +267,28 @@ def _tq2_0(w: QTensor) -> dict[str, Array]:
     return {"codes": stream_of(pairs(b[..., :64]), 2), "scales": half(b, 64)}
 
 
+def _tiles(codes: Array, bits: int, **factors: Array) -> dict[str, Array]:
+    """[N, blocks, elements] codes and planes of factors with rows side by side."""
+    words = tiles.words_of(codes.reshape(len(codes), -1), bits)
+    held = {name: tiles.beside(plane) for name, plane in factors.items()}
+    return {"codes": tiles.beside(words), **held}
+
+
+def _q4_0_tiles(w: QTensor) -> dict[str, Array]:
+    b = blocks_of(w)
+    return _tiles(nibbles(b[..., 2:]), 4, scales=half(b, 0))
+
+
+def _q4_1_tiles(w: QTensor) -> dict[str, Array]:
+    b = blocks_of(w)
+    return _tiles(nibbles(b[..., 4:]), 4, scales=half(b, 0), biases=half(b, 2))
+
+
+def _q8_0_tiles(w: QTensor) -> dict[str, Array]:
+    b = blocks_of(w)
+    return _tiles(b[..., 2:] ^ np.uint8(0x80), 8, scales=half(b, 0))
+
+
 def _in_order(w: QTensor) -> dict[str, Array]:
     b = blocks_of(w)
     quants = np.ascontiguousarray(b[..., 2:]).reshape(len(b), -1)
@@ -383,6 +408,9 @@ EDGES: Final[Mapping[tuple[str, str], Edge]] = MappingProxyType(
         ("int8_g32_f16", "gguf_q8_0"): _to_q8_0,
         ("mxfp4", "gguf_mxfp4"): _to_mxfp4,
         ("nvfp4", "gguf_nvfp4"): _to_nvfp4,
+        ("gguf_q4_0", "int4_sym_g32_f16_r32"): _q4_0_tiles,
+        ("gguf_q4_1", "mlx_int4_g32_r32"): _q4_1_tiles,
+        ("gguf_q8_0", "int8_sym_g32_f16_r32"): _q8_0_tiles,
         **tiles.EDGES,
     }
 )

@@ -33,9 +33,9 @@ def words_of(codes: Array, bits: int) -> Array:
     """u8 codes [N, K] as words that hold them four by four, one in each byte."""
     each = 32 // bits
     parts = codes.reshape(len(codes), -1, each // 4, 4)
-    held = np.zeros((*parts.shape[:2], 4), np.uint8)
-    for part in range(each // 4):
-        held |= parts[:, :, part] << np.uint8(part * bits)
+    held = np.ascontiguousarray(parts[:, :, 0])
+    for part in range(1, each // 4):
+        held = held | (parts[:, :, part] << np.uint8(part * bits))
     return held.view("<u4")[..., 0]
 
 

@@ -10,7 +10,7 @@ import struct
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.state import Emitter, Names
 from iron.backends.cpu.types import float_literal, lanes, literal, scalar, spread
-from iron.dtypes import DType, f32, i32, u32
+from iron.dtypes import DType, bf16, f32, i32, u32
 from iron.ir.core import Op
 from iron.ir.types import element
 
@@ -53,7 +53,7 @@ def _narrow(x: Lanes, value: str, to: DType) -> str:
 
 
 def _round_to_bf16(x: Lanes, value: str) -> str:
-    """Nearest even on the bits: the hardware instruction would flush subnormals."""
+    """Nearest even on the bits."""
     u = x.of(u32)
     bits = x.convert("bitcast", value, u.ll)
     odd = u.op("and", u.op("lshr", bits, u.const(16)), u.const(1))
@@ -61,6 +61,30 @@ def _round_to_bf16(x: Lanes, value: str) -> str:
     high = u.op("lshr", rounded, u.const(16))
     high = u.select(x.is_nan(value), u.const(0x7FC0), high)
     return u.convert("trunc", high, "i16")
+
+
+def _by_instruction(x: Lanes, value: str) -> str:
+    """Nearest even by an instruction that takes subnormals for 0; by bits where there is one."""
+    half = lanes("i16", x.width)
+    cell = x.w.cell(half)
+    parts = [x.w.pick(value, x.ll, x.width, list(range(at, at + 16))) for at in (0, 16)]
+    name = "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+    both = x.w.call("<32 x bfloat>", name, *(("<16 x float>", p) for p in reversed(parts)))
+    x.w.do(f"store {half} {x.w.let(f'bitcast <32 x bfloat> {both} to {half}')}, ptr {cell}")
+    small = [
+        x.w.call("<16 x i1>", _CLASS, ("<16 x float>", p), ("i32", str(_SUBNORMAL))) for p in parts
+    ]
+    rare, common = x.w.fresh("subnormal"), x.w.fresh("rounded")
+    x.w.branch(x.w.any(x.w.let(f"or <16 x i1> {small[0]}, {small[1]}"), 16), rare, common)
+    x.w.label(rare)
+    x.w.do(f"store {half} {_round_to_bf16(x, value)}, ptr {cell}")
+    x.w.jump(common)
+    x.w.label(common)
+    return x.w.let(f"load {half}, ptr {cell}")
+
+
+_CLASS = "llvm.x86.avx512.fpclass.ps.512"
+_SUBNORMAL = 0x20
 
 
 def _below(limit: int) -> float:
@@ -142,8 +166,15 @@ def _joined(x: Lanes, bits: list[str], want: int) -> str:
 
 def _cast(e: Emitter, op: Op) -> list[Names]:
     result = op.results[0]
-    x = Lanes(e.w, element(op.args[0].type), e.width(result))
-    return [tuple(cast(x, c, op.attr("to")) for c in e.names(op.args[0], x.width))]
+    x, to = Lanes(e.w, element(op.args[0].type), e.width(result)), op.attr("to")
+    names = e.names(op.args[0], x.width)
+    if x.dtype is f32 and to is bf16 and x.width == 32 and _rounds_to_bf16(e):
+        return [tuple(_by_instruction(x, c) for c in names)]
+    return [tuple(cast(x, c, to) for c in names)]
+
+
+def _rounds_to_bf16(e: Emitter) -> bool:
+    return e.target.has("avx512") and e.target.has("avx512bf16")
 
 
 def _bitcast(e: Emitter, op: Op) -> list[Names]:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from iron.analysis.uniform import uniformity
-from iron.backends.cpu import arith, control, convert, dots, group, memory, pieces
+from iron.backends.cpu import arith, control, convert, dots, group, memory, pieces, scaling
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.simt import split
 from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, ScalarForm
@@ -202,6 +202,8 @@ def _group_counters(rank: int) -> tuple[list[str], list[str]]:
 def _elementwise(e: Emitter, op: Op) -> list[Names]:
     (result,) = op.results
     x = Lanes(e.w, element(op.args[-1].type), e.width(result))
+    if (found := scaling.scaled(e, op, x)) is not None:
+        return [found]
     columns = zip(*(e.names(a, x.width) for a in op.args), strict=True)
     return [tuple(arith.spell(x, op, list(column)) for column in columns)]
 

@@ -216,16 +216,19 @@ def _contiguous_store(
 
 
 def _streaming_store(e: Emitter, elem: DType, pointer: str, t: str, value: str) -> None:
-    """Past the caches if this launch wants it and the place is aligned."""
+    """Past the caches if this launch wants it and the place is aligned: best to a whole line."""
     number = e.w.let(f"ptrtoint ptr {pointer} to i64")
     wanted = e.w.let("icmp ne i64 %streams, 0")
-    aligned = e.w.let(f"icmp eq i64 {e.w.let(f'and i64 {number}, {STREAM_ALIGN - 1}')}, 0")
-    past, through, end = (e.w.fresh(p) for p in ("past", "through", "stored"))
-    e.w.branch(e.w.let(f"and i1 {wanted}, {aligned}"), past, through)
-    e.w.label(past)
-    e.w.do(f"store {t} {value}, ptr {pointer}, align {STREAM_ALIGN}, !nontemporal !0")
-    e.w.jump(end)
-    e.w.label(through)
+    end = e.w.fresh("stored")
+    for align in (LINE, STREAM_ALIGN):
+        rest = e.w.let(f"and i64 {number}, {align - 1}")
+        aligned = e.w.let(f"icmp eq i64 {rest}, 0")
+        past, through = e.w.fresh("past"), e.w.fresh("through")
+        e.w.branch(e.w.let(f"and i1 {wanted}, {aligned}"), past, through)
+        e.w.label(past)
+        e.w.do(f"store {t} {value}, ptr {pointer}, align {align}, !nontemporal !0")
+        e.w.jump(end)
+        e.w.label(through)
     e.w.do(f"store {t} {value}, ptr {pointer}, align {elem.bytes}")
     e.w.jump(end)
     e.w.label(end)

@@ -19,6 +19,7 @@ T = dtypes("T", f32, f16, bf16)
 @kernel(
     exact=True,
     choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    schedule={"cpu": {"THREADS": 32}},
     tune={"THREADS": [64, 128, 256, 512]},
 )
 def layer_norm(

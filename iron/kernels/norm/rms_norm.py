@@ -24,7 +24,11 @@ def weighted(unit, w, at, VEC, ONE_PLUS, ROUNDED, T):
     return unit * (1.0 + scale) if ONE_PLUS else unit * scale
 
 
-@kernel(choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}}, tune={"THREADS": [64, 128, 256, 512]})
+@kernel(
+    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    schedule={"cpu": {"THREADS": 32}},
+    tune={"THREADS": [64, 128, 256, 512]},
+)
 def rms_norm(
     x: In[T, R, N],
     w: In[T, N] | None,
@@ -62,7 +66,11 @@ def rms_norm(
         y[row, i : i + VEC] = out.to(T)
 
 
-@kernel(choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}}, tune={"THREADS": [64, 128, 256, 512]})
+@kernel(
+    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    schedule={"cpu": {"THREADS": 32}},
+    tune={"THREADS": [64, 128, 256, 512]},
+)
 def add_rms_norm(
     x: In[T, R, N],
     residual: In[T, R, N],

@@ -8,7 +8,7 @@ Source: Bridle 1990, with the shift by the maximum that keeps exp in range.
 import numpy as np
 
 from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, group_max
-from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, strided, where
+from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, shared, strided, where
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
@@ -21,8 +21,14 @@ def score(x, mask, row, i, scale):
     return s if mask is None else s + mask[row, i].to(f32)
 
 
+def whole(N):
+    """Row lengths worth a form of their own; others share one."""
+    return N in (1024, 2048, 4096, 8192, 16384)
+
+
 @kernel(
     variants={"LOG": [False, True]},
+    schedule={"cpu": {"THREADS": 32, "KEPT": True}},
     tune={"THREADS": [64, 128, 256, 512]},
 )
 def softmax(
@@ -33,9 +39,13 @@ def softmax(
     *,
     LOG: Const = False,
     ZERO: Const = False,
+    KEPT: Const = False,
+    STAGE: Const = lambda N, LOG, KEPT: N if KEPT and not LOG and whole(N) else 0,
     THREADS: Const = 256,
 ):
     """One group per row, read three times; sums are f32. `LOG` gives log(y).
+
+    With STAGE, the row's length, the exponentials are kept in group memory and computed once.
 
     A row of nothing but -inf gives NaN, as the formula says; with `ZERO`, zeros.
     """
@@ -47,17 +57,24 @@ def softmax(
     if ZERO:
         top = where(top == -inf, 0.0, top)
 
+    held = shared((STAGE or 1,), f32)
     total = f32(0)
     for i in strided(N):
-        total += exp(score(x, mask, row, i, scale) - top)
+        part = exp(score(x, mask, row, i, scale) - top)
+        total += part
+        if STAGE:
+            held[i] = part
     total = group_sum(total)
 
     shift, inverse = log(total), 1.0 / total
     if ZERO:
         inverse = where(total == 0.0, 0.0, inverse)
     for i in strided(N):
-        s = score(x, mask, row, i, scale) - top
-        y[row, i] = (s - shift if LOG else exp(s) * inverse).to(T)
+        if STAGE:
+            y[row, i] = (held[i] * inverse).to(T)
+        else:
+            s = score(x, mask, row, i, scale) - top
+            y[row, i] = (s - shift if LOG else exp(s) * inverse).to(T)
 
 
 @softmax.oracle

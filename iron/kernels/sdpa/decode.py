@@ -9,6 +9,7 @@ as positions, Xiao et al. 2023 (arXiv:2309.17453).
 
 import numpy as np
 
+from iron.kernels.attention import attend_blocks
 from iron.kernels.primitives import LOG2E, attend, chunks_of, finite_or_zero, join_teams
 from iron.kernels.primitives import visible
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, exp2, f16, f32
@@ -21,7 +22,7 @@ C = dtypes("C", f32, f16, bf16)
 
 
 @kernel(
-    schedule={"cpu": {"TEAM": 32, "VEC": 1}},
+    schedule={"cpu": {"TEAM": 32, "VEC": 1, "THREADS": 32, "BLOCKS": True}},
     tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256], "HEADS": [1, 2, 4]},
 )
 def sdpa_decode(
@@ -38,12 +39,15 @@ def sdpa_decode(
     window: Scalar[i32],
     first: Scalar[i32],
     *,
-    HEADS: Const = 1,
+    BLOCKS: Const = False,
+    HEADS: Const = lambda H, G, BLOCKS: min(4, max(1, H // G)) if BLOCKS else 1,
     TEAM: Const = 8,
     VEC: Const = 8,
     THREADS: Const = 128,
 ):
     """One group per HEADS query heads of one key head; lse = log of the sum of exp(s).
+
+    With BLOCKS a team is a whole group and takes TEAM keys at a time.
 
     Keys 0 to used[b] - 1 are visible, of these only the last `window` and the first `first` when
     window > 0, and only those whose `mask` is not 0. A positive `softcap` c replaces a score by
@@ -65,7 +69,8 @@ def sdpa_decode(
     query = [chunks_of(q[b, h0 + r], D, at, h0 + r < end, VEC) for r in unrolled(HEADS)]
     cache = (k[b, g], v[b, g], mask[b] if mask is not None else None)
     keys = (0, head + n - start, head, start - head)
-    total, top, norm = attend(query, cache, keys, (scale, softcap), shape)
+    walk = attend_blocks if BLOCKS and (THREADS, VEC) == (TEAM, 1) else attend
+    total, top, norm = walk(query, cache, keys, (scale, softcap), shape)
 
     pile = shared((THREADS // TEAM, E), f32) if THREADS > TEAM else None
     for r in unrolled(HEADS):
