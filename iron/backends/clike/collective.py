@@ -37,19 +37,19 @@ def reduce(r: Renderer, op: Op) -> None:
 def _butterfly(r: Renderer, op: Op, names: Sequence[str]) -> None:
     body, types = op.regions[0], [element(a.type) for a in op.args]
     others = [
-        _held(r, t, "other", f"iron_shuffle_xor_{t}({n}, step)")
+        r.constant(t, "other", f"iron_shuffle_xor_{t}({n}, step)")
         for t, n in zip(types, names, strict=True)
     ]
     if len(body.ops) == 2 and body.ops[0].name in _EITHER_ORDER and types[0].kind != "f":
         _combine(r, body, names, others, names)
         return
-    upper = _held(r, "bool", "upper", "(thread_index & step) != 0")
+    upper = r.constant("bool", "upper", "(thread_index & step) != 0")
     low = [
-        _held(r, t, "low", f"{upper} ? {o} : {n}")
+        r.constant(t, "low", f"{upper} ? {o} : {n}")
         for t, n, o in zip(types, names, others, strict=True)
     ]
     high = [
-        _held(r, t, "high", f"{upper} ? {n} : {o}")
+        r.constant(t, "high", f"{upper} ? {n} : {o}")
         for t, n, o in zip(types, names, others, strict=True)
     ]
     _combine(r, body, low, high, names)
@@ -63,14 +63,14 @@ def _across(r: Renderer, op: Op, names: Sequence[str], width: int) -> None:
     first = (
         "0"
         if width == threads
-        else _held(r, "i32", "first", f"thread_index / {width} * {width // simd}")
+        else r.constant("i32", "first", f"thread_index / {width} * {width // simd}")
     )
     for name, pile in zip(names, piles, strict=True):
         r.line(f"{name} = {pile}[{first}];")
 
     def turn() -> None:
         nexts = [
-            _held(r, t, "next", f"{pile}[{_plus(first, 'run')}]")
+            r.constant(t, "next", f"{pile}[{_plus(first, 'run')}]")
             for t, pile in zip(types, piles, strict=True)
         ]
         _combine(r, op.regions[0], list(names), nexts, names)
@@ -88,8 +88,9 @@ def scan(r: Renderer, op: Op) -> None:
     sums = _variables(r, op, op.args[:half])
     units = [r.expr(u).text for u in op.args[half:]]
     types = [element(a.type) for a in op.args[:half]]
-    place = _held(r, "i32", "place", f"thread_index % {inner}")
+    place = ""
     if inner > 1:
+        place = r.constant("i32", "place", f"thread_index % {inner}")
         r.nested(
             f"for (i32 step = 1; step < {inner}; step *= 2) {{",
             lambda: _doubling(r, op, sums, types, place),
@@ -113,7 +114,7 @@ def _shifted(t: DType, total: str, unit: str, place: str, inner: int) -> str:
 
 def _doubling(r: Renderer, op: Op, sums: Sequence[str], types: Sequence[DType], place: str) -> None:
     befores = [
-        _held(r, t, "before", f"iron_shuffle_up_{t}({s}, step)")
+        r.constant(t, "before", f"iron_shuffle_up_{t}({s}, step)")
         for t, s in zip(types, sums, strict=True)
     ]
     r.nested(
@@ -134,16 +135,16 @@ def _based(
     last = f"thread_index % {{simd}} == {simd - 1}"
     piles = _share(r, types, sums, threads // simd, last, simd)
     bases = [_changing(r, t, "base", u) for t, u in zip(types, units, strict=True)]
-    number = _held(r, "i32", "number", f"thread_index % {width} / {simd}")
+    number = r.constant("i32", "number", f"thread_index % {width} / {simd}")
     first = (
         "0"
         if width == threads
-        else _held(r, "i32", "first", f"thread_index / {width} * {width // simd}")
+        else r.constant("i32", "first", f"thread_index / {width} * {width // simd}")
     )
 
     def turn() -> None:
         totals = [
-            _held(r, t, "total", f"{pile}[{_plus(first, 'run')}]")
+            r.constant(t, "total", f"{pile}[{_plus(first, 'run')}]")
             for t, pile in zip(types, piles, strict=True)
         ]
         _combine(r, op.regions[0], list(bases), totals, bases)
@@ -228,12 +229,6 @@ def _variables(r: Renderer, op: Op, values: Sequence[object]) -> list[str]:
 
 def _changing(r: Renderer, t: DType, stem: str, text: str) -> str:
     return r.variable(t, stem, text)
-
-
-def _held(r: Renderer, t: object, stem: str, text: str) -> str:
-    name = r.fresh(stem)
-    r.line(f"const {t} {name} = {text};")
-    return name
 
 
 def _finish(r: Renderer, op: Op, names: Sequence[str]) -> None:

@@ -31,8 +31,9 @@ class Dialect:
     `typedefs` names Iron's dtypes. `functions` maps the names that rendered text may call to
     their definitions; only those a kernel reaches are printed, in this order. `entry` prints the
     opening of the kernel from its symbol, arguments and facts. `shared` and `constant` qualify
-    declarations of group memory and tables, `barrier` is the statement. `pointer` prints the type
-    of a pointer into `shared`, `in` or `out` memory.
+    declarations of group memory and tables, `barrier` is the statement. `thread` and `group` are
+    this thread's and this group's number; `{simd}` in `thread` stands for the simd width. `pointer`
+    prints the type of a pointer into memory of a space.
     """
 
     name: str

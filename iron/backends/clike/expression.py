@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DType, f32, u32
+from iron.dtypes import DType, f32, u16, u32
 from iron.ir.core import Op
 
 PRIMARY, UNARY, PRODUCT, SUM = 16, 14, 13, 12
@@ -94,6 +94,8 @@ def _wrapping(symbol: str, name: str, level: int) -> Spelling:
     def spell(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
         if dtype.kind == "i" and dtype.bits >= 32:
             return call(f"iron_{name}_{dtype}", args)
+        if dtype is u16 and symbol == "*":  # C multiplies them as signed
+            args = [Expr(f"(u32){args[0].at(UNARY)}", UNARY), args[1]]
         return plain(op, dtype, args)
 
     return spell

@@ -17,7 +17,7 @@ _UNSIGNED = [t for t in DTYPES.values() if t.kind == "u"]
 _INTEGERS = [*_UNSIGNED, *_SIGNED]  # signed definitions call unsigned ones
 
 
-def shared_functions(before: str) -> dict[str, str]:
+def shared_functions(before: str, long_suffix: str = "ll") -> dict[str, str]:
     """Name to definition, callees before callers; `before` qualifies each function."""
     made: dict[str, str] = {}
 
@@ -31,7 +31,7 @@ def shared_functions(before: str) -> dict[str, str]:
             add(f"iron_dot4_{a}_{b}", "i32", f"{a} a, {b} b, i32 c", _dot4(a, b))
     _floats(add)
     for t in _INTEGERS:
-        add(f"iron_f32_to_{t}", str(t), "f32 x", _saturating(t))
+        add(f"iron_f32_to_{t}", str(t), "f32 x", _saturating(t, long_suffix))
     add("iron_bf16_to_f32", "f32", "bf16 x", "return iron_bits_to_f32((u32)x << 16);")
     add(
         "iron_f32_to_bf16",
@@ -179,12 +179,12 @@ def _floats(put: Put) -> None:
     put("iron_fmax_f32", "f32", "f32 a, f32 b", "return a > b || b != b ? a : b;")
 
 
-def _saturating(t: DType) -> str:
+def _saturating(t: DType, long_suffix: str) -> str:
     """Beyond the range the nearest end, NaN to 0; the comparisons are exact powers of two."""
     high = f"{2.0 ** (t.bits - (t.kind == 'i')):.1f}f"
     low = f"-{2.0 ** (t.bits - 1):.1f}f" if t.kind == "i" else "0.0f"
-    most = _literal(t.max, t)
-    least = _literal(t.min, t)
+    most = _literal(t.max, t, long_suffix)
+    least = _literal(t.min, t, long_suffix)
     return (
         "if (x != x) return 0;\n"
         f"if (x >= {high}) return {most};\n"
@@ -193,9 +193,8 @@ def _saturating(t: DType) -> str:
     )
 
 
-def _literal(value: int, t: DType) -> str:
+def _literal(value: int, t: DType, long_suffix: str) -> str:
+    suffix = "u" + (long_suffix if t.bits == 64 else "")
     if t.kind == "i":
-        return f"({t})(u{t.bits})0x{value & ((1 << t.bits) - 1):x}u" + (
-            "ll" if t.bits == 64 else ""
-        )
-    return f"({t})0x{value:x}u" + ("ll" if t.bits == 64 else "")
+        return f"({t})(u{t.bits})0x{value & ((1 << t.bits) - 1):x}{suffix}"
+    return f"({t})0x{value:x}{suffix}"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iron.backends.clike.expression import PRIMARY, SUM, UNARY, Expr, constant
+from iron.backends.clike.expression import PRIMARY, PRODUCT, SUM, UNARY, Expr, constant
 from iron.ir.core import Op, Value
-from iron.ir.types import Tensor, Vector
+from iron.ir.types import Tensor, Vector, element
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
@@ -26,14 +26,17 @@ def address(r: Renderer, op: Op, indices: Sequence[Value]) -> Expr:
         steps = [f"{base}_stride{a}" for a in range(t.rank - 1 if t.packed else t.rank)]
         steps += ["1"] * (t.rank - len(steps))
         wide = "(i64)"
-    terms: list[str] = []
+    terms: list[Expr] = []
     for index, step in zip(indices, steps, strict=True):
         at = r.expr(index)
         if step == "1":
-            terms.append(at.at(SUM + 1) if len(steps) > 1 else at.text)
+            terms.append(at)
         elif at.text != "0":
-            terms.append(f"{wide}{at.at(UNARY) if wide else at.at(SUM + 1)} * {step}")
-    return Expr(" + ".join(terms) or "0", SUM if len(terms) > 1 else PRIMARY)
+            factor = f"{wide}{at.at(UNARY)}" if wide else at.at(PRODUCT)
+            terms.append(Expr(f"{factor} * {step}", PRODUCT))
+    if len(terms) == 1:
+        return terms[0]
+    return Expr(" + ".join(t.at(SUM + 1) for t in terms) or "0", SUM if terms else PRIMARY)
 
 
 def load(r: Renderer, op: Op) -> None:
@@ -47,34 +50,61 @@ def load(r: Renderer, op: Op) -> None:
         name, kind = r.fresh(f"{base}_run"), f"iron_{result.type}"
         r.line(f"const {kind} {name} = *(const {kind}*)({base} + {at.at(SUM)});")
         r.expressions[result] = Expr(f"{name}.e")
-        return
-    first = _pointer(r, op, base, at)
-    r.expressions[result] = Expr(first)
+    else:
+        r.expressions[result] = Expr(_pointer(r, op, base, at))
+    if result in r.copied:
+        for number in range(result.type.count):
+            _part(r, op, number)
 
 
 def extract(r: Renderer, op: Op) -> None:
     """An element of a wide load."""
     (result,) = op.results
+    load, number = op.args[0].op, op.attrs[0]
+    assert load is not None
     if r.uses[result]:
-        r.declare(result, f"{r.expr(op.args[0]).text}[{op.attrs[0]}]", "part")
+        r.expressions[result] = _part(r, load, number, result.name)
+
+
+def _part(r: Renderer, load: Op, number: int, name: str = "") -> Expr:
+    """A neighbour that a wide load read, as a constant of its own."""
+    (whole,) = load.results
+    if (whole, number) not in r.parts:
+        text = f"{r.expr(whole).text}[{_neighbour(r, load, number)}]"
+        r.parts[whole, number] = Expr(r.constant(element(whole.type), name or "part", text))
+    return r.parts[whole, number]
 
 
 def store(r: Renderer, op: Op) -> None:
-    """One element, or the packed neighbours one by one."""
+    """One element, or neighbours one by one: packed, or as they were loaded."""
     base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:-1])
     value = op.args[-1]
     if not isinstance(value.type, Vector):
         r.line(f"{base}[{at.text}] = {r.expr(value).text};")
         return
-    assert value.op is not None
+    made = value.op
+    assert made is not None
+    parts = [
+        r.expr(made.args[n]) if made.name == "pack" else _part(r, made, n)
+        for n in range(value.type.count)
+    ]
     if op in r.wide:
         kind = f"iron_{value.type}"
-        parts = ", ".join(r.expr(part).text for part in value.op.args)
-        r.line(f"*({kind}*)({base} + {at.at(SUM)}) = {kind}{{{{{parts}}}}};")
+        held = ", ".join(part.text for part in parts)
+        r.line(f"*({kind}*)({base} + {at.at(SUM)}) = {kind}{{{{{held}}}}};")
         return
     first = _pointer(r, op, base, at)
-    for number, part in enumerate(value.op.args):
-        r.line(f"{first}[{number}] = {r.expr(part).text};")
+    for number, part in enumerate(parts):
+        r.line(f"{first}[{_neighbour(r, op, number)}] = {part.text};")
+
+
+def _neighbour(r: Renderer, access: Op, number: int) -> str:
+    """The offset of a neighbour from the first element of a wide access."""
+    t = access.args[0].type
+    assert isinstance(t, Tensor)
+    if t.packed or number == 0:
+        return str(number)
+    return f"{number} * {r.expr(access.args[0]).text}_stride{t.rank - 1}"
 
 
 def _pointer(r: Renderer, op: Op, base: str, at: Expr) -> str:

@@ -18,7 +18,7 @@ from iron.dtypes import DType, i64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
 from iron.ir.table import Trait
-from iron.ir.types import Tensor, element
+from iron.ir.types import Tensor, Vector, element
 
 LONGEST_INLINE = 72
 
@@ -105,6 +105,8 @@ class Renderer:
     expressions: dict[Value, Expr] = field(default_factory=dict[Value, Expr])
     uses: Counter[Value] = field(default_factory=Counter[Value])
     local: set[Value] = field(default_factory=set[Value])
+    copied: set[Value] = field(default_factory=set[Value])
+    parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
     taken: set[str] = field(default_factory=set[str])
 
     # --- the whole --------------------------------------------------------------------------------
@@ -125,6 +127,8 @@ class Renderer:
     def _count(self, block: Block) -> None:
         mine = {r for op in block.ops for r in op.results}
         for op in block.ops:
+            if op.name == "store" and isinstance(op.args[-1].type, Vector):
+                self.copied.add(op.args[-1])
             for arg in op.args:
                 self.uses[arg] += 1
                 if arg in mine:
@@ -160,7 +164,8 @@ class Renderer:
         names = {op.name for op in self.kernel.body.walk()}
         needs_thread = "thread" in names or bool(names & collective.COLLECTIVES)
         if needs_thread and self.kernel.threads > 1:
-            self.line(f"const i32 thread_index = {self.dialect.thread};")
+            own = self.dialect.thread.replace("{simd}", str(self.kernel.simd))
+            self.line(f"const i32 thread_index = {own};")
         if "group" in names:
             self.line(f"const i64 group_index = {self.dialect.group};")
 
@@ -197,9 +202,14 @@ class Renderer:
 
     def declare(self, value: Value, text: str, stem: str = "") -> str:
         """A named constant for `value`."""
-        name = self.fresh(value.name or stem or "t")
-        self.line(f"const {value.type} {name} = {text};")
+        name = self.constant(value.type, value.name or stem or "t", text)
         self.expressions[value] = Expr(name)
+        return name
+
+    def constant(self, dtype: object, stem: str, text: str) -> str:
+        """A named constant."""
+        name = self.fresh(stem)
+        self.line(f"const {dtype} {name} = {text};")
         return name
 
     def variable(self, dtype: object, stem: str, text: str = "") -> str:
@@ -313,7 +323,7 @@ class Renderer:
             flag = stop_flag(op)
             stop = self.expr(flag).text if flag is not None else ""
             if stop and self.expr(flag).reads:  # type: ignore[arg-type]
-                stop = self._held("stop", "bool", stop)
+                stop = self.constant("bool", "stop", stop)
             self.assign(names, carried(op))
             if stop:
                 self.line(f"if ({stop}) break;")
@@ -322,18 +332,13 @@ class Renderer:
         for name, result in zip(names, op.results, strict=True):
             self.expressions[result] = Expr(name)
 
-    def _held(self, stem: str, dtype: object, text: str) -> str:
-        name = self.fresh(stem)
-        self.line(f"const {dtype} {name} = {text};")
-        return name
-
     def assign(self, names: Sequence[str], values: Sequence[Value]) -> None:
         """All at once: a value that reads another of the variables is taken first."""
         made = [self.expr(v) for v in values]
         texts: list[str] = []
         for name, value, e in zip(names, values, made, strict=True):
             others = e.reads & set(names) - {name}
-            texts.append(self._held(f"{name}_next", value.type, e.text) if others else e.text)
+            texts.append(self.constant(value.type, f"{name}_next", e.text) if others else e.text)
         for name, text in zip(names, texts, strict=True):
             if name != text:
                 self.line(f"{name} = {text};")
