@@ -23,6 +23,9 @@ RUNS = {
     "cuda": "an NVIDIA GPU, through NVRTC",
     "cuda-text": "CUDA text as C++ on this processor; slow, for tests",
     "vulkan": "any Vulkan device, through SPIR-V",
+    "hip-text-32": "HIP text for waves of 32 lanes, as C++ on this processor",
+    "hip-text-64": "HIP text for waves of 64 lanes, as C++ on this processor",
+    "msl-text": "Metal text as C++ on this processor",
 }
 """What each backend runs on, for people."""
 

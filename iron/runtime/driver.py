@@ -88,8 +88,11 @@ BACKENDS: dict[str, str] = {
     "cuda": "iron.runtime.drivers.cuda",
     "cuda-text": "iron.shims.cuda_text",
     "vulkan": "iron.runtime.drivers.vulkan",
+    "hip-text-32": "iron.shims.hip_text:open_wave32",
+    "hip-text-64": "iron.shims.hip_text:open_wave64",
+    "msl-text": "iron.shims.metal_text",
 }
-"""Backend names and the modules that provide `open_driver() -> Driver`."""
+"""Backend names and the modules that provide `open_driver() -> Driver`, or `module:function`."""
 
 _OPEN: dict[str, Driver] = {}
 
@@ -101,5 +104,7 @@ def driver(name: str) -> Driver:
         if name not in BACKENDS:
             known = ", ".join(BACKENDS)
             raise error("E0603", f"there is no backend `{name}`", help=f"backends are {known}")
-        found = _OPEN[name] = importlib.import_module(BACKENDS[name]).open_driver()
+        module, _, function = BACKENDS[name].partition(":")
+        opener = getattr(importlib.import_module(module), function or "open_driver")
+        found = _OPEN[name] = opener()
     return found

@@ -7,7 +7,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
-#define __shared__ static __attribute__((used, section(FIBRE_SHARED)))
+#define __shared__
 
 struct fibre_three {
   unsigned x, y, z;

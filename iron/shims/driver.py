@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from iron.backends import clang
 from iron.backends.clike.render import Text, render
 from iron.backends.cpu.entry import symbol_of
 from iron.backends.cuda_code import Field, fields
@@ -21,8 +22,8 @@ from iron.ir.types import Tensor
 from iron.passes.scalarise import scalarise
 from iron.runtime.cache import Cache
 from iron.runtime.drivers.host import HostDriver
-from iron.shims import clang
-from iron.shims.fibres import Fault, Order, fibres, unit_flags
+from iron.shims import build
+from iron.shims.fibres import Fault, Order, fibres
 from iron.shims.guarded import Guarded, guard
 from iron.shims.lines import line_of
 from iron.shims.unit import Vocabulary, unit
@@ -237,5 +238,5 @@ class TextDriver(HostDriver):
     def _compiled(self, texts: Sequence[Text], names: str) -> Unit:
         runtime = fibres()
         source = unit(texts, self._words)
-        code = clang.compiled(source, ".cpp", unit_flags(), self._cache, names)
+        code = build.built(source, build.unit_flags(), self._cache, names)
         return Unit(source, runtime.load(code))

@@ -35,6 +35,9 @@ FIBRE_MEETS void fibre_barrier();
 FIBRE_MEETS const unsigned long long* fibre_lanes(unsigned long long mine);
 }
 
+// Before the declaration of an array of the group; a unit names the section of each kernel.
+#define FIBRE_ARRAY static __attribute__((used, section(FIBRE_SHARED)))
+
 // A call at which threads meet, numbered and with its line.
 #define FIBRE_SITE(call) (fibre_at(__COUNTER__ + 1, __FILE__, __LINE__), call)
 

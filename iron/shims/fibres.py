@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import platform
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -13,27 +12,10 @@ from functools import cache
 
 from iron.errors import Loc
 from iron.runtime.cache import Cache
-from iron.shims import clang
+from iron.shims import build
 
 ORDERS = ("forward", "backward", "shuffled")
 """The orders in which the threads of a group get their turns."""
-
-_RUNTIME = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fuse-ld=lld", "-fno-exceptions", "-fno-rtti")
-
-# Traps that need no library: what C leaves undefined may not happen in generated text.
-_CHECKS = "bounds,signed-integer-overflow,shift,integer-divide-by-zero,float-cast-overflow"
-_UNIT = (
-    *("-std=c++17", "-O1", "-fPIC", "-shared", "-fuse-ld=lld", "-nostdlib"),
-    *("-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti"),
-    *("-fno-strict-aliasing", "-w", f"-fsanitize={_CHECKS}", "-fsanitize-trap=all"),
-    *("-mllvm", "-ubsan-unique-traps"),  # a trap of its own for each line
-)
-_LEVELS = {"x86_64": ("-march=x86-64-v3",)}
-
-
-def unit_flags() -> tuple[str, ...]:
-    """How a translation unit is compiled for this machine: IEEE arithmetic, nothing contracted."""
-    return (*_UNIT, *_LEVELS.get(platform.machine(), ()))
 
 
 class _Place(ctypes.Structure):
@@ -83,8 +65,8 @@ class Fibres:
     """The runtime library. One launch runs at a time; kernels' shared arrays are static."""
 
     def __init__(self, defines: Sequence[str] = (), store: Cache | None = None) -> None:
-        text = (clang.FOLDER / "fibres.cpp").read_text()
-        code = clang.compiled(text, ".cpp", (*_RUNTIME, *defines), store, "the fibre runtime")
+        text = (build.FOLDER / "fibres.cpp").read_text()
+        code = build.built(text, (*build.RUNTIME, *defines), store, "the fibre runtime")
         self._lock = threading.Lock()
         self._library = _loaded(code, ctypes.RTLD_GLOBAL)
         self._library.fibre_switch_name.restype = ctypes.c_char_p

@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from iron.errors import Loc
-from iron.shims import clang
-from iron.shims.fibres import unit_flags
+from iron.shims import build
 
 _TOOLS = ("llvm-symbolizer-19", "addr2line")
 
@@ -24,8 +23,7 @@ def line_of(source: str, offset: int) -> Loc | None:
     if tool is None:
         return None
     with tempfile.TemporaryDirectory(prefix="iron-") as folder:
-        flags = (*unit_flags(), "-gline-tables-only")
-        known = clang.run(clang.compiler(), source, ".cpp", flags, "a faulty kernel")
+        known = build.built(source, (*build.unit_flags(), build.LINES), None, "a faulty kernel")
         file = Path(folder) / "unit.so"
         file.write_bytes(known)
         command = [tool, "-e", str(file), "-i", f"0x{offset:x}"]

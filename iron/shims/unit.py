@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iron.backends.clike.dialect import Argument, Dialect
@@ -18,13 +18,15 @@ class Vocabulary:
     """What a dialect's text means on fibres.
 
     `header` is the file in this folder that defines its words. Threads meet where the text names
-    one of `meets`. `replaced` is text of the prelude that stands for other text here.
+    one of `meets`. `replaced` is text of the prelude that stands for other text here. `call` makes
+    the statements that call a kernel with the words `given`.
     """
 
     dialect: Dialect
     header: str
     meets: frozenset[str]
     replaced: Mapping[str, str] = field(default_factory=dict[str, str])
+    call: Callable[[Text], list[str]] = lambda text: plain_call(text)
 
 
 def unit(texts: Sequence[Text], words: Vocabulary) -> str:
@@ -42,18 +44,17 @@ def _kernel(number: int, text: Text, words: Vocabulary) -> list[str]:
     sites = meeting(text, words)
     section = f"fibre_shared_{number}"
     macros = [f"#define {name}(...) FIBRE_SITE({name}(__VA_ARGS__))" for name in sites]
-    given = ", ".join(_passed(a, at) for at, a in enumerate(text.arguments))
     return [
         f"namespace unit_{number} {{",
         called(prelude),
         *macros,
         f'#define FIBRE_SHARED "{section}"',
-        called(text.numbered(f"{text.symbol}.{words.dialect.name}")),
+        called(_static(text.numbered(f"{text.symbol}.{words.dialect.name}"), words.dialect)),
         '#line 1 "unit"',
         "#undef FIBRE_SHARED",
         *(f"#undef {name}" for name in sites),
         "static void call(const unsigned long long* given) {",
-        f"  {text.symbol}({given});",
+        *words.call(text),
         "}",
         "}",
         'extern "C" {',
@@ -63,6 +64,18 @@ def _kernel(number: int, text: Text, words: Vocabulary) -> list[str]:
         f"{{unit_{number}::call, __start_{section}, __stop_{section}}};",
         "}",
     ]
+
+
+def plain_call(text: Text) -> list[str]:
+    """Every argument by value, in order."""
+    given = ", ".join(_passed(a, at) for at, a in enumerate(text.arguments))
+    return [f"  {text.symbol}({given});"]
+
+
+def _static(body: str, dialect: Dialect) -> str:
+    """The arrays of a group, which outlive the thread that declares them."""
+    declared = re.compile(rf"^  (?={re.escape(dialect.shared)} \w+ \w+\[\d+\];$)", re.MULTILINE)
+    return declared.sub("  FIBRE_ARRAY ", body)
 
 
 def _passed(a: Argument, at: int) -> str:

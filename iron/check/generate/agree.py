@@ -6,15 +6,18 @@ other road starts from the same kernel and may rewrite or compile it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from iron.analysis.uniform import check_uniform
 from iron.check.generate.program import Arguments, Program, arguments
 from iron.elementary import STRAIGHT
+from iron.errors import KernelError
 from iron.ir.core import Kernel
 from iron.ir.interp import run
 from iron.ir.rebuild import rebuild
@@ -90,29 +93,66 @@ def scalars(program: Program, given: Arguments) -> None:
 
 
 def cpu(program: Program, given: Arguments) -> None:
-    """Compiled for this machine: as built for even seeds, optimised for odd ones."""
-    kernel = optimised(program) if program.setting.seed % 2 else plain(program)
-    check_uniform(kernel)
-    code = CpuDriver().load(kernel)
+    """Compiled for this machine."""
+    code = CpuDriver().load(lowered(program))
     code.bind(given.arrays, given.scalars, given.dims, program.setting.grid)()
 
 
 def vulkan(program: Program, given: Arguments) -> None:
-    """As a SPIR-V module on this machine's Vulkan device, chosen as for `cpu`."""
-    kernel = optimised(program) if program.setting.seed % 2 else plain(program)
-    check_uniform(kernel)
-    code = driver("vulkan").load(kernel)
+    """As a SPIR-V module on this machine's Vulkan device."""
+    code = driver("vulkan").load(lowered(program))
     code.bind(given.arrays, given.scalars, given.dims, program.setting.grid)()
 
 
+TEXTS = ("cuda-text", "hip-text-32", "hip-text-64", "msl-text")
+"""Backends that run generated text."""
+
+
+def on_text(name: str) -> Road:
+    """Rendered, compiled as C++ and run on fibres."""
+
+    def road(program: Program, given: Arguments) -> None:
+        code = driver(name).load(lowered(program))
+        code.bind(given.arrays, given.scalars, given.dims, program.setting.grid)()
+
+    return road
+
+
 ROADS: dict[str, Road] = {"fold": folded, "text": printed, "scalar": scalars, "cpu": cpu}
-DEVICE_ROADS: dict[str, Road] = {"vulkan": vulkan}
-"""Roads that need a device which a machine may lack."""
+DEVICE_ROADS: dict[str, Road] = {"vulkan": vulkan, **{name: on_text(name) for name in TEXTS}}
+"""Roads that need a device or a compiler which a machine may lack."""
 
 
 def every_road() -> dict[str, Road]:
     """The roads that this machine can go."""
     return ROADS | {name: road for name, road in DEVICE_ROADS.items() if report(name).ready}
+
+
+BATCH = 20  # programs that a text backend compiles at once
+_LOWERED: WeakKeyDictionary[Kernel, Kernel] = WeakKeyDictionary()
+
+
+def lowered(program: Program) -> Kernel:
+    """What backends compile: the kernel as built for even seeds, optimised for odd ones."""
+    if program.kernel not in _LOWERED:
+        kernel = optimised(program) if program.setting.seed % 2 else plain(program)
+        check_uniform(kernel)
+        _LOWERED[program.kernel] = kernel
+    return _LOWERED[program.kernel]
+
+
+def prepare(programs: Iterable[Program], roads: Iterable[str]) -> None:
+    """Compiles the programs for the text backends among `roads`, many at once.
+
+    A program that cannot be compiled is left to its own turn, whose error names it.
+    """
+    texts = [driver(name) for name in roads if name in TEXTS]
+    kernels = [lowered(p) for p in programs] if texts else []
+    for opened in texts:
+        ahead = getattr(opened, "prepare", None)
+        if ahead is not None:
+            with suppress(KernelError):
+                ahead(kernels)
 
 
 def agree(program: Program, roads: Mapping[str, Road] | None = None) -> list[Difference]:

@@ -14,12 +14,14 @@ from pathlib import Path
 
 from iron.check.generate import generate
 from iron.check.generate.agree import (
+    BATCH,
     DEVICE_ROADS,
     ROADS,
     Difference,
     Road,
     agree,
     every_road,
+    prepare,
 )
 from iron.check.generate.program import Program, load, save
 from iron.check.generate.shrink import shrink
@@ -40,13 +42,14 @@ def main(argv: list[str] | None = None) -> int:
     fuzz.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
     replay = commands.add_parser("replay", help="compare roads on one saved program")
     replay.add_argument("file", type=Path)
+    fuzz.add_argument("--simd", type=int, help="only programs of this simd width")
     for command in (fuzz, replay):
         command.add_argument("--roads", help="names, comma separated; all that are ready here")
     options = parser.parse_args(argv)
     names = options.roads.split(",") if options.roads else list(every_road())
     if options.command == "replay":
         return _replay(options.file, {name: ALL[name] for name in names})
-    return _fuzz(options.first, options.count, names, options.folder, options.jobs)
+    return _fuzz(options, names)
 
 
 def _replay(file: Path, roads: dict[str, Road]) -> int:
@@ -62,13 +65,14 @@ def _replay(file: Path, roads: dict[str, Road]) -> int:
     return int(bool(found))
 
 
-def _fuzz(first: int, count: int, roads: list[str], folder: Path, jobs: int) -> int:
+def _fuzz(options: argparse.Namespace, roads: list[str]) -> int:
     """Compares in blocks; with several, each has a process of its own, whose memory it returns."""
+    first, count = options.first, options.count
     ops: Counter[str] = Counter()
     failures, start = 0, time.perf_counter()
     seeds = range(first, first + count)
     blocks = [seeds[at : at + BLOCK] for at in range(0, count, BLOCK)]
-    for said, seen in _run(blocks, roads, folder, jobs):
+    for said, seen in _run(blocks, roads, options):
         failures += len(said)
         ops.update(seen)
         for line in said:
@@ -80,24 +84,27 @@ def _fuzz(first: int, count: int, roads: list[str], folder: Path, jobs: int) -> 
 
 
 def _run(
-    blocks: list[range], roads: list[str], folder: Path, jobs: int
+    blocks: list[range], roads: list[str], options: argparse.Namespace
 ) -> Iterator[tuple[list[str], Counter[str]]]:
     if len(blocks) == 1:
-        yield compare(blocks[0], roads, folder)
+        yield compare(blocks[0], roads, options.folder, options.simd)
         return
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, spawn, max_tasks_per_child=1) as pool:
-        for done in [pool.submit(compare, block, roads, folder) for block in blocks]:
+    with ProcessPoolExecutor(options.jobs, spawn, max_tasks_per_child=1) as pool:
+        tasks = [pool.submit(compare, b, roads, options.folder, options.simd) for b in blocks]
+        for done in tasks:
             yield done.result()
 
 
-def compare(seeds: range, names: list[str], folder: Path) -> tuple[list[str], Counter[str]]:
+def compare(
+    seeds: range, names: list[str], folder: Path, simd: int | None = None
+) -> tuple[list[str], Counter[str]]:
     """What to say about each disagreement of the programs of `seeds`, and the ops they had."""
     roads = {name: ALL[name] for name in names}
     ops: Counter[str] = Counter()
     said: list[str] = []
-    for seed in seeds:
-        program = generate(seed)
+    for program in batches(seeds, names, simd):
+        seed = program.setting.seed
         ops.update(op.name for op in program.kernel.body.walk())
         try:
             found = agree(program, roads)
@@ -108,6 +115,14 @@ def compare(seeds: range, names: list[str], folder: Path) -> tuple[list[str], Co
             again = f"python -m iron.check.generate replay {file}"
             said.append(f"seed {seed}: {d.road}: {d.kind}: {d.detail}\n  {again}")
     return said, ops
+
+
+def batches(seeds: range, names: list[str], simd: int | None) -> Iterator[Program]:
+    """The programs of `seeds`, compiled ahead for text backends a batch at a time."""
+    for first in range(0, len(seeds), BATCH):
+        programs = [generate(seed, simd=simd) for seed in seeds[first : first + BATCH]]
+        prepare(programs, names)
+        yield from programs
 
 
 def report(program: Program, d: Difference, roads: dict[str, Road], folder: Path) -> Path:

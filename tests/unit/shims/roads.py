@@ -6,12 +6,18 @@ from dataclasses import replace
 from iron.backends.clike.render import Text
 from iron.ir.core import Kernel
 from iron.runtime.cache import Cache
-from iron.shims import cuda_text
+from iron.shims import cuda_text, hip_text, metal_text
 from iron.shims.driver import TextDriver
 from iron.shims.fibres import ORDERS
+from iron.targets.apple import APPLE7
 from iron.targets.nvidia import SM_80
 
-VOCABULARIES = {"cuda-text": (cuda_text.WORDS, SM_80)}
+VOCABULARIES = {
+    "cuda-text": (cuda_text.WORDS, SM_80),
+    "hip-text-32": (hip_text.WORDS[32], hip_text.TARGETS[32]),
+    "hip-text-64": (hip_text.WORDS[64], hip_text.TARGETS[64]),
+    "msl-text": (metal_text.WORDS, APPLE7),
+}
 NAMES = tuple(VOCABULARIES)
 
 Edit = Callable[[Sequence[str]], list[str]]

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iron.backends import clang
 from iron.backends.clike.render import Text
 from iron.dtypes import f32, i32
 from iron.errors import KernelError
 from iron.ir.core import Kernel
 from iron.ir.types import tensor
 from iron.runtime.cache import Cache
-from iron.shims import clang, cuda_text, driver
+from iron.shims import build, cuda_text, driver
 from iron.shims.driver import TextDriver
 from iron.shims.fibres import fibres
 from iron.shims.unit import called, meeting, unit
@@ -52,7 +53,7 @@ def test_code_comes_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return TextDriver("cuda-text", cuda_text.WORDS, SM_80, Cache(tmp_path))
 
     first = again().load(adding(4.0))
-    monkeypatch.setattr(clang, "run", None)
+    monkeypatch.setattr(clang, "compiled", None)
     assert (run(again().load(adding(4.0))) == run(first)).all()
     with pytest.raises(TypeError):
         again().load(adding(5.0))
@@ -99,7 +100,7 @@ def test_an_instruction_without_a_meaning_here_is_refused():
     line = 'asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));'
     assert called(line) == "ptx_cvt_f32_f16(y, x);"
     assert called('asm("fma.rn %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));') == "ptx_fma_rn(d, a, b);"
-    header = (clang.FOLDER / "cuda.h").read_text()
+    header = (build.FOLDER / "cuda.h").read_text()
     assert "ptx_cvt_f32_f16" in header
     assert "ptx_fma_rn" not in header
 

@@ -1,0 +1,36 @@
+"""AMD GPUs by LLVM's processor names: CDNA runs waves of 64 lanes, RDNA of 32.
+
+Sources: LLVM's AMDGPU usage guide, table "AMDGPU Processors"; AMD's instruction set guides of
+CDNA 2, CDNA 3, RDNA 3 and RDNA 4, chapter "Local Data Share" (64 KiB a work-group).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iron.targets.target import Target
+
+MAX_THREADS = 1024
+SHARED = 64 << 10
+MOST_THREADS_OF_A_LAUNCH = (1 << 32) - 1
+"""Threads along an axis of one launch: a field of 32 bits in the dispatch packet."""
+
+TRIPLE = "amdgcn-amd-amdhsa"
+
+
+def _gpu(name: str, wave: int, *features: str) -> Target:
+    found = frozenset({"hip", *features})
+    return Target(name, "gpu", wave, MAX_THREADS, SHARED, found, TRIPLE, name)
+
+
+GFX90A = _gpu("gfx90a", 64, "cdna")
+GFX942 = _gpu("gfx942", 64, "cdna")
+GFX1100 = _gpu("gfx1100", 32, "rdna")
+GFX1201 = _gpu("gfx1201", 32, "rdna")
+
+LEVELS = {t.name: t for t in (GFX90A, GFX942, GFX1100, GFX1201)}
+
+
+def wide(target: Target) -> Target:
+    """An RDNA GPU that runs waves of 64 lanes."""
+    return replace(target, simd=64, attributes="wavefrontsize64")
