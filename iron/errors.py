@@ -170,6 +170,7 @@ CATALOGUE: dict[str, str] = {
     "E0802": "file cannot be written",
     "E0803": "configuration is wrong",
     "E0804": "format cannot be encoded",
+    "E0805": "figures would belong to no commit",
     # E09 internal
     "E0901": "internal error",
 }

@@ -43,36 +43,72 @@ class Prepared:
     outputs: dict[str, Output]
 
 
-def prepare(case: ConcreteCase, seed: int = 0) -> Prepared:
-    """Inputs rounded to their dtypes, the oracle's answer in float64, and poisoned outputs."""
-    rng = Inputs(seed, case.label)
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A case's inputs, rounded, with the sizes and names that follow from them.
+
+    `outputs` holds the shape of each output that the call writes.
+    """
+
+    specs: Mapping[str, ParamSpec]
+    inputs: dict[str, Any]
+    env: dict[str, Any]
+    outputs: dict[str, tuple[int, ...]]
+
+
+def given(case: ConcreteCase, rng: Inputs) -> Given:
+    """What the case function gives, without asking the oracle."""
     known = {**case.axes, **case.dtypes, **case.formats, **case.variant}
-    given = _call(case.case.make, known, rng=rng)
+    told = _call(case.case.make, known, rng=rng)
     specs = {k: s for k, s in case.kernel.signature.items() if isinstance(s, ParamSpec)}
-    unknown = [name for name in given if name not in specs]
+    unknown = [name for name in told if name not in specs]
     if unknown:
         raise CaseError(f"the case gives {unknown}, which the kernel does not have")
-    inputs = _inputs(specs, given, case.dtypes)
+    inputs = _inputs(specs, told, case.dtypes)
     env = _sizes(specs, inputs, case)
-    told, conditions = _oracle(case, specs, inputs, env)
+    written = {
+        name: _shape(name, spec, inputs, env)
+        for name, spec in specs.items()
+        if spec.kind in ("out", "inout") and not (name in told and told[name] is None)
+    }
+    return Given(specs, inputs, env, written)
+
+
+def arguments(case: ConcreteCase, found: Given, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The call's arguments in the kernel's order, its outputs being `outputs`."""
+    values = {**found.inputs, **outputs, **case.consts}
+    absent = {name: None for name, spec in found.specs.items() if spec.optional}
+    return {k: {**absent, **values}[k] for k in case.kernel.signature if k in absent | values}
+
+
+def output_dtype(case: ConcreteCase, name: str) -> DType:
+    """The element type of an output."""
+    spec = case.kernel.signature[name]
+    assert isinstance(spec, ParamSpec)
+    return _dtype(spec, case.dtypes)
+
+
+def prepare(case: ConcreteCase, seed: int = 0, rng: Inputs | None = None) -> Prepared:
+    """Inputs rounded to their dtypes, the oracle's answer in float64, and poisoned outputs."""
+    found = given(case, rng or Inputs(seed, case.label))
+    specs, inputs = found.specs, found.inputs
+    told, conditions = _oracle(case, specs, inputs, found.env)
     outputs: dict[str, Output] = {}
-    for name, spec in specs.items():
-        if spec.kind in ("out", "inout") and not (name in given and given[name] is None):
-            shape = _shape(name, spec, inputs, env)
-            want = _reference(name, told, shape)
-            outputs[name] = _output(name, spec, want, conditions.get(name), inputs, case, env)
+    for name, shape in found.outputs.items():
+        want = _reference(name, told, shape)
+        outputs[name] = _output(
+            name, specs[name], want, conditions.get(name), inputs, case, found.env
+        )
     extra = [name for name in told if name not in outputs]
     if extra:
         raise CaseError(f"the oracle gives {extra}, which are no outputs")
-    values = {**inputs, **{name: out.held.array for name, out in outputs.items()}, **case.consts}
-    absent = {name: None for name, spec in specs.items() if spec.optional}
-    arguments = {k: {**absent, **values}[k] for k in case.kernel.signature if k in absent | values}
     kept = {
         name: np.array(value)
         for name, value in inputs.items()
         if specs[name].kind == "in" and isinstance(value, np.ndarray)
     }
-    return Prepared(arguments, kept, outputs)
+    held = {name: out.held.array for name, out in outputs.items()}
+    return Prepared(arguments(case, found, held), kept, outputs)
 
 
 def _inputs(

@@ -6,7 +6,20 @@ import traceback
 
 import typer
 
-from iron.cli import build, clean, config, device, init, inspect, quantize, test, weights
+from iron.cli import (
+    bench,
+    build,
+    clean,
+    config,
+    device,
+    diff,
+    init,
+    inspect,
+    quantize,
+    snap,
+    test,
+    weights,
+)
 from iron.cli.output import console
 from iron.errors import KernelError, Loc, error
 
@@ -16,10 +29,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Checks, builds, inspects and sets up kernels written in Iron.",
+    help="Checks, times, builds, inspects and sets up kernels written in Iron.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("test")(test.run)
+app.command("bench")(bench.run)
+app.command("snap")(snap.snap)
+app.command("diff")(diff.diff)
 app.command("build")(build.build)
 app.command("emit")(build.emit)
 app.command("inspect")(inspect.inspect)
@@ -39,7 +55,7 @@ def run(arguments: list[str]) -> int:
         return left.code if isinstance(left.code, int) else int(left.code is not None)
     except KernelError as wrong:
         _complain(wrong)
-        return 2 if wrong.id == "E0803" else 1
+        return 2 if wrong.id in ("E0803", "E0805") else 1
     except KeyboardInterrupt:
         console(stderr=True).print("interrupted")
         return 130

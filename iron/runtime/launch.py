@@ -27,7 +27,7 @@ from iron.runtime.aliasing import check_overlaps, check_self_overlap
 from iron.runtime.arguments import Arguments, Declared, arrange
 from iron.runtime.arrays import Array, allocate, describe
 from iron.runtime.current import for_arrays
-from iron.runtime.driver import Driver
+from iron.runtime.driver import Driver, Executable
 from iron.runtime.scalars import convert
 from iron.runtime.specialisation import Specialised, candidates, load
 
@@ -43,6 +43,7 @@ class Handle:
     launch: Callable[[], None]
     results: tuple[Any, ...]
     kept: tuple[Any, ...]
+    executables: tuple[Executable, ...] = ()
 
     def __call__(self) -> Any:
         """Launches and returns the outputs: one itself, several as a tuple, none as None."""
@@ -55,6 +56,18 @@ class Handle:
         if len(self.results) == 1:
             return self.results[0]
         return self.results or None
+
+    def resources(self) -> dict[str, int]:
+        """The largest figure of each kind that the backend reports of the kernels launched.
+
+        Such as registers, bytes spilled and bytes of group memory; nothing on a host.
+        """
+        out: dict[str, int] = {}
+        for executable in self.executables:
+            told = getattr(executable, "resources", None)
+            for name, figure in (told() if told else {}).items():
+                out[name] = max(figure, out.get(name, 0))
+        return out
 
 
 def call(
@@ -89,8 +102,9 @@ def bind(
     specs = _tensors(fn)
     results = tuple(arrays[n].source for n, s in specs.items() if s.kind == "out")
     memory = {n: _device_form(a) for n, a in arrays.items()}
-    launch = found.loaded.executable.bind(memory, numbers, found.binding.dims, found.extents)
-    return Handle(launch, results, tuple(a.owner for a in arrays.values()))
+    executable = found.loaded.executable
+    launch = executable.bind(memory, numbers, found.binding.dims, found.extents)
+    return Handle(launch, results, tuple(a.owner for a in arrays.values()), (executable,))
 
 
 def prepare(
@@ -117,9 +131,9 @@ def _bind_plan(
     parameters = {**arguments.given, **outputs, **binding.consts}
     beside = next((a.source for n, a in arrays.items() if "." not in n), None)
     steps = plan.record(fn, parameters, binding.dims, binding.dtypes, beside)
-    return Handle(
-        _in_order(steps), tuple(outputs.values()), tuple(a.owner for a in arrays.values())
-    )
+    kept = tuple(a.owner for a in arrays.values())
+    made = tuple(e for step in steps if isinstance(step, Handle) for e in step.executables)
+    return Handle(_in_order(steps), tuple(outputs.values()), kept, made)
 
 
 def _in_order(steps: tuple[plan.Step, ...]) -> Callable[[], None]:

@@ -4,6 +4,7 @@ import sys
 
 from iron.worker.serve import serve
 from iron.worker.tasks import handler, on_backend
+from iron.worker.timing import Timing
 
 
 def main() -> None:
@@ -11,7 +12,7 @@ def main() -> None:
     backend, memory, *paths = sys.argv[1:]
     sys.path[:0] = paths
 
-    serve(handler(on_backend(backend)), int(memory))
+    serve(handler(on_backend(backend), Timing(backend)), int(memory))
 
 
 main()

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO
@@ -64,10 +65,11 @@ class Worker:
     ) -> None:
         self.close()
 
-    def ask(self, request: Message) -> list[Message]:
+    def ask(self, request: Message, hear: Callable[[Message], None] | None = None) -> list[Message]:
         """All answers to one request, without the closing `done`; raises `Lost`.
 
-        The last answer is an `error` when the request failed in the child.
+        The last answer is an `error` when the request failed in the child. `hear` gets each
+        answer when it comes.
         """
         if self._child is None:
             self._start()
@@ -84,6 +86,8 @@ class Worker:
             if message["type"] == "done":
                 return answers
             answers.append(message)
+            if hear is not None:
+                hear(message)
             if message["type"] == "error":
                 if message.get("kind") in ("memory", "device"):
                     self.close()

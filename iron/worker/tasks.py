@@ -19,12 +19,14 @@ from iron.worker.mutants import Mutants
 from iron.worker.protocol import DeviceLost, Message, ProtocolError
 
 Judge = Callable[[ConcreteCase, int], Verdict]
+Answer = Callable[[Message], Iterator[Message]]
 
 
-def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
+def handler(judge: Judge, timing: Answer | None = None) -> Answer:
     """Answers requests; `judge` runs a case with a seed, on the worker's backend.
 
-    `larger` in a request to list or run means the largest cases, enlarged.
+    `larger` in a request to list or run means the largest cases, enlarged. `timing` answers what
+    benches ask.
     """
     cases = cache(_cases)
     mutants = Mutants()
@@ -49,6 +51,8 @@ def handler(judge: Judge) -> Callable[[Message], Iterator[Message]]:
         elif do == "build":
             found = cases(request["module"], request["kernel"])
             yield from compiling.answer(request, found)
+        elif timing is not None and do in ("benches", "bench"):
+            yield from timing(request)
         else:
             raise ProtocolError(f"unknown request {do!r}")
 

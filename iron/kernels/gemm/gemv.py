@@ -67,4 +67,10 @@ def _(rng, M, N, K):
     return {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": rng.normal(N)}
 
 
-gemv.bench(M=1, N=4096, K=4096, flops=lambda M, N, K: 2 * M * N * K, reference="torch:matmul")
+gemv.bench(
+    M=1,
+    N=[4096, 14336],
+    K=4096,
+    flops=lambda M, N, K: 2 * M * N * K,
+    make=lambda rng, M, N, K: {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": None},
+)

@@ -116,4 +116,12 @@ def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
-qmv.bench(M=1, N=4096, K=4096, FMT=by_name("gguf_q4_0"), flops=lambda M, N, K: 2 * M * N * K)
+qmv.bench(
+    M=1,
+    N=[4096, 14336],
+    K=4096,
+    T=f32,
+    FMT=[f for f in COMMON if f.name not in ("f32", "f16", "mlx_int8_g64")],
+    flops=lambda M, N, K: 2 * M * N * K,
+    make=lambda rng, M, N, K, FMT: {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K)},
+)

@@ -151,4 +151,7 @@ def _(rng, M, N, K, FMT):
 
 
 qmv_codes.bench(M=1, N=4096, K=4096, FMT=FORMATS[0], T=f32, flops=lambda M, N, K: 2 * M * N * K)
-qmv_q8.bench(M=1, N=4096, K=4096, FMT=FORMATS[0], T=f32, flops=lambda M, N, K: 2 * M * N * K)
+qmv_q8.bench(
+    M=1, N=[4096, 14336], K=4096, FMT=FORMATS[:4], T=f32, flops=lambda M, N, K: 2 * M * N * K,
+    make=lambda rng, M, N, K, FMT: {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K)},
+)  # fmt: skip

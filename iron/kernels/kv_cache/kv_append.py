@@ -61,4 +61,18 @@ def _(rng, R, H, S, D, E):
     }
 
 
-kv_append.bench(R=1, H=8, S=4096, D=128, E=128, T=bf16, C=bf16)
+kv_append.bench(
+    R=[1, 8192],
+    H=8,
+    S=16384,
+    D=128,
+    E=128,
+    T=bf16,
+    C=bf16,
+    bytes=lambda R, H, D, E: R * (4 + 2 * 2 * H * (D + E)),
+    make=lambda rng, R, H, S, D, E: {
+        "key": rng.normal(R, H, D), "value": rng.normal(R, H, E),
+        "position": rng.permutation(S)[:R],
+        "keys": rng.normal(H, S, D), "values": rng.normal(H, S, E),
+    },
+)  # fmt: skip

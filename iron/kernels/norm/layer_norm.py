@@ -78,4 +78,11 @@ def _(rng, R, N, AFFINE, T):
     return {"x": rng.normal(R, N) + mean, "w": w, "b": b, "eps": 0.1}
 
 
-layer_norm.bench(R=1024, N=4096, flops=lambda R, N: 8 * R * N, reference="torch:layer_norm")
+layer_norm.bench(
+    R=[64, 4096, 8192, 16384],
+    N=4096,
+    flops=lambda R, N: 8 * R * N,
+    make=lambda rng, R, N: {
+        "x": rng.normal(R, N), "w": rng.normal(N), "b": rng.normal(N), "eps": 1e-5,
+    },
+)  # fmt: skip

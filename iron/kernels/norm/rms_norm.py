@@ -147,5 +147,16 @@ def _(rng, R, N):
     return {"x": rng.normal(R, N), "residual": rng.normal(R, N), "w": rng.normal(N), "eps": 1e-5}
 
 
-rms_norm.bench(R=1024, N=4096, flops=lambda R, N: 4 * R * N, reference="mlx:rms_norm")
-add_rms_norm.bench(R=1024, N=4096, flops=lambda R, N: 5 * R * N, reference="liger:rms_norm")
+rms_norm.bench(
+    R=[64, 4096, 16384],
+    N=4096,
+    flops=lambda R, N: 4 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "w": rng.normal(N), "eps": 1e-5},
+)
+rms_norm.bench(
+    R=8192,
+    N=8192,
+    flops=lambda R, N: 4 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "w": rng.normal(N), "eps": 1e-5},
+)
+add_rms_norm.bench(R=[1024, 8192], N=4096, flops=lambda R, N: 5 * R * N)

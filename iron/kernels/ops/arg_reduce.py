@@ -51,4 +51,4 @@ def _(rng, R, N, TIES, OP):
     return {"x": x}
 
 
-arg_reduce.bench(R=8, N=151936, OP="max", reference="torch:argmax")
+arg_reduce.bench(R=[1, 64], N=128256, OP="max", make=lambda rng, R, N: {"x": rng.normal(R, N)})

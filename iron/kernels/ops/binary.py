@@ -180,8 +180,8 @@ def _(rng, FORM):
     return {"a": a, "b": b} if FORM == "outer" else {"a": a[::-1, :, ::2], "b": b[:, ::-1, 1:5]}
 
 
-binary.bench(R=4096, N=4096, OP="add", reference="torch:add")
+binary.bench(R=[4096, 16384], N=4096, OP="add", SHAPE="same", flops=lambda R, N: R * N)
 binary_strided.bench(
-    OP="mul", T=f32, reference="torch:mul",
-    make=lambda rng: {"a": rng.normal(64, 512, 512), "b": rng.normal(64, 512, 512)},
+    OP="mul", L=[64, 256], flops=lambda L: L << 18,
+    make=lambda rng, L: {"a": rng.normal(L, 512, 512), "b": rng.normal(L, 512, 512)},
 )  # fmt: skip

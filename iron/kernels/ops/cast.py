@@ -41,4 +41,5 @@ def _(rng, N, T):
     return {"x": rng.integers(N, low=low, high=high) if T.is_integer else rng.normal(N) * 300}
 
 
-cast.bench(N=1 << 20, T=f32, TO=f16, reference="torch:to")
+cast.bench(N=[1 << 20, 1 << 26], T=f32, TO=[f16, bf16], make=lambda rng, N: {"x": rng.normal(N)})
+cast.bench(N=1 << 26, T=[f16, bf16], TO=f32, make=lambda rng, N: {"x": rng.normal(N)})

@@ -83,7 +83,8 @@ def _(rng, FORM):
     return {"a": a, "b": b} if FORM == "outer" else {"a": a[0, 0, 0, 0], "b": a[0, 0, 0, 0] + 1.0}
 
 
-compare.bench(R=4096, N=4096, OP="lt")
+compare.bench(R=[4096, 16384], N=4096, OP="lt")
 compare_strided.bench(
-    T=f32, make=lambda rng: {"a": rng.normal(64, 512, 512), "b": rng.normal(64, 512, 512)}
-)
+    L=[64, 256], OP="lt",
+    make=lambda rng, L: {"a": rng.normal(L, 512, 512), "b": rng.normal(L, 512, 512)},
+)  # fmt: skip

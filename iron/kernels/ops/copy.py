@@ -43,4 +43,9 @@ def _(rng, T):
     return {"x": np.broadcast_to(rng.integers(4, 1, 7).astype(T.np), (4, 3, 7))}
 
 
-copy.bench(T=f32, make=lambda rng: {"x": rng.normal(4096, 4096)}, reference="torch:clone")
+copy.bench(
+    T=[f32, f16, bf16],
+    R=[4096, 16384],
+    N=4096,
+    make=lambda rng, R, N: {"x": rng.normal(R, N)},
+)

@@ -180,5 +180,16 @@ def _(rng, R, N2):
     return {"x": rng.normal(R, N2) * 2, "limit": 0.75, "alpha": 1.702} | more
 
 
-gated_activation.bench(R=512, N=14336, flops=lambda R, N: 8 * R * N, reference="liger:swiglu")
-gated_activation_packed.bench(R=512, N2=28672, flops=lambda R, N2: 4 * R * N2)
+gated_activation.bench(
+    R=[16, 1024, 8192],
+    N=14336,
+    flops=lambda R, N: 8 * R * N,
+    make=lambda rng, R, N: {"g": rng.normal(R, N), "u": rng.normal(R, N), "limit": 0, "alpha": 1},
+)
+gated_activation.bench(
+    R=16384,
+    N=4096,
+    flops=lambda R, N: 8 * R * N,
+    make=lambda rng, R, N: {"g": rng.normal(R, N), "u": rng.normal(R, N), "limit": 0, "alpha": 1},
+)
+gated_activation_packed.bench(R=[1024, 8192], N2=28672, flops=lambda R, N2: 4 * R * N2)

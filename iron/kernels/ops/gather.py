@@ -40,4 +40,11 @@ def _(rng, R, V, D):
     return {"table": rng.integers(V, D, low=1, high=100), "idx": idx}
 
 
-gather.bench(R=512, V=151936, D=4096, T=bf16, reference="torch:embedding")
+gather.bench(
+    R=[512, 8192],
+    V=32768,
+    D=4096,
+    T=bf16,
+    bytes=lambda R, D: R * (4 + 2 * 2 * D),
+    make=lambda rng, R, V, D: {"table": rng.normal(V, D), "idx": rng.integers(R, high=V)},
+)

@@ -46,4 +46,12 @@ def _(rng, R, N, SPIKE):
     return {"x": x}
 
 
-logsumexp.bench(R=64, N=151936, reference="torch:logsumexp")
+logsumexp.bench(
+    R=[1, 64],
+    N=128256,
+    flops=lambda R, N: 3 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N)},
+)
+logsumexp.bench(
+    R=16384, N=4096, flops=lambda R, N: 3 * R * N, make=lambda rng, R, N: {"x": rng.normal(R, N)}
+)

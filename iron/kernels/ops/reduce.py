@@ -151,5 +151,25 @@ def _(rng, R, N, C, OP):
     return {"x": x if OP == "any" else 1 - x}
 
 
-reduce.bench(R=4096, N=4096, OP="sum", reference="torch:sum")
-reduce_axis.bench(R=1, N=4096, C=5120, OP="sum", reference="torch:sum")
+reduce.bench(
+    R=[1, 16384],
+    N=4096,
+    OP="sum",
+    flops=lambda R, N: R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N)},
+)
+reduce.bench(
+    R=64,
+    N=1 << 20,
+    OP="sum",
+    flops=lambda R, N: R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N)},
+)
+reduce_axis.bench(
+    R=1,
+    N=4096,
+    C=[5120, 16384],
+    OP="sum",
+    flops=lambda R, N, C: R * N * C,
+    make=lambda rng, R, N, C: {"x": rng.normal(R, N, C)},
+)

@@ -134,6 +134,19 @@ def _(rng, R, N, T):
     return {"x": steps(rng, R, N, T)}
 
 
-scan_rows.bench(R=4096, N=4096, T=f32, reference="torch:cumsum")
-block_sums.bench(R=64, N=1 << 20, B=256, BLOCK=4096, T=f32, A=f32, reference="torch:sum")
-scan.bench(R=1, N=1 << 24, T=f32, reference="torch:cumsum")
+scan_rows.bench(
+    R=[4096, 16384],
+    N=4096,
+    T=[f32, bf16],
+    A=f32,
+    flops=lambda R, N: R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "carry": None},
+)
+block_sums.bench(R=64, N=1 << 20, B=256, BLOCK=4096, T=f32, A=f32)
+scan.bench(
+    R=1,
+    N=[1 << 20, 1 << 26],
+    T=f32,
+    flops=lambda R, N: R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N)},
+)

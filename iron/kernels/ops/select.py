@@ -29,4 +29,4 @@ def _(rng, N):
     return {"c": rng.integers(N, high=3), "a": a, "b": b}
 
 
-select.bench(N=1 << 20, reference="torch:where")
+select.bench(N=[1 << 20, 1 << 26])

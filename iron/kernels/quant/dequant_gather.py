@@ -61,4 +61,12 @@ def _(rng, R, V, D, FMT):
     return {"w": rng.packed(FMT, V, D), "idx": np.array([3, 2**32 - 1, 6, 0, 7]), "scale": 0.5}
 
 
-dequant_gather.bench(R=512, V=151936, D=4096, FMT=by_name("gguf_q4_0"), T=bf16)
+dequant_gather.bench(
+    R=[512, 8192],
+    V=32768,
+    D=4096,
+    FMT=by_name("gguf_q4_0"),
+    T=bf16,
+    bytes=lambda R, D: R * (4 + D * 4.5 / 8 + 2 * D),
+    make=lambda rng, R, V, D, FMT: {"w": rng.packed(FMT, V, D), "idx": rng.integers(R, high=V)},
+)

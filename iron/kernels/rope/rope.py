@@ -110,4 +110,15 @@ def _(rng, R, H, D, P, FAR):
     return {"x": x, "position": position, "frequency": frequency, "scale": 1.25}
 
 
-rope.bench(R=512, H=40, D=128, P=64, flops=lambda R, H, P: 6 * R * H * P, reference="mlx:rope")
+rope.bench(
+    R=[512, 4096, 16384],
+    H=40,
+    D=128,
+    P=64,
+    PAIRING="half",
+    flops=lambda R, H, P: 6 * R * H * P,
+    make=lambda rng, R, H, D, P: {
+        "x": rng.normal(R, H, D), "position": np.arange(R),
+        "frequency": turns(10000.0 ** (-np.arange(P) / P)), "scale": 1.0,
+    },
+)  # fmt: skip

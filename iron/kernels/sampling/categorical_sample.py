@@ -128,4 +128,10 @@ def _(rng, R, N):
     return {"x": x, "u": rng.uniform(R), "key": None, "temperature": 1.0}
 
 
-categorical_sample.bench(R=8, N=151936, reference="torch:multinomial")
+categorical_sample.bench(
+    R=[1, 64],
+    N=128256,
+    make=lambda rng, R, N: {
+        "x": rng.normal(R, N), "u": rng.uniform(R), "key": None, "temperature": 1.0,
+    },
+)  # fmt: skip

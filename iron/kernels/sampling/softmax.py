@@ -103,4 +103,28 @@ def _(rng, R, N):
     return {"x": rng.normal(R, N), "mask": None, "scale": 1.0}
 
 
-softmax.bench(R=64, N=151936, flops=lambda R, N: 5 * R * N, reference="torch:softmax")
+softmax.bench(
+    R=[4096, 16384],
+    N=4096,
+    flops=lambda R, N: 5 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "mask": None, "scale": 1.0},
+)
+softmax.bench(
+    R=8192,
+    N=8192,
+    flops=lambda R, N: 5 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "mask": None, "scale": 1.0},
+)
+softmax.bench(
+    R=[1, 64],
+    N=128256,
+    flops=lambda R, N: 5 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "mask": None, "scale": 1.0},
+)
+softmax.bench(
+    R=4096,
+    N=32768,
+    T=[f16, bf16],
+    flops=lambda R, N: 5 * R * N,
+    make=lambda rng, R, N: {"x": rng.normal(R, N), "mask": None, "scale": 1.0},
+)

@@ -141,6 +141,15 @@ def inputs(rng, B, H, G, S, D, E, MODE):
     }  # fmt: skip
 
 
+def full(rng, B, H, G, S, D, E):
+    """Caches whose every row is used, and no option: what decoding mostly is."""
+    return {
+        "q": rng.normal(B, H, D), "k": rng.normal(B, G, S, D), "v": rng.normal(B, G, S, E),
+        "used": np.full(B, S), "mask": None, "sink": None, "scale": 1 / np.sqrt(D),
+        "softcap": 0.0, "window": 0, "first": 0,
+    }  # fmt: skip
+
+
 MODES = ["plain", "mask", "sink", "softcap", "window", "one", "first", "peaked"]
 
 
@@ -173,4 +182,11 @@ def _(rng, B, H, G, S, D, E, MODE):
     return inputs(rng, B, H, G, S, D, E, MODE)
 
 
-sdpa_decode.bench(B=1, H=32, G=8, S=4096, D=128, E=128, T=bf16, C=bf16)
+sdpa_decode.bench(
+    B=1, H=32, G=8, S=[4096, 8192, 32768], D=128, E=128, T=f16, C=f16, make=full,
+    flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
+)  # fmt: skip
+sdpa_decode.bench(
+    B=[1, 8], H=32, G=8, S=8192, D=128, E=128, T=bf16, C=bf16, make=full,
+    flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
+)  # fmt: skip

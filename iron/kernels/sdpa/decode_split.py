@@ -12,7 +12,7 @@ import numpy as np
 
 from iron.kernels.primitives import LOG2E, attend, chunks_of, finite_or_zero, join_teams
 from iron.kernels.primitives import visible
-from iron.kernels.sdpa.decode import MODES, attention, inputs, scored
+from iron.kernels.sdpa.decode import MODES, attention, full, inputs, scored
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, exp2, f16, f32
 from iron.lang import groups, i32, inf, kernel, log2, maximum, minimum, plan, require, scratch
 from iron.lang import shared, strided, thread, u8, u32, unrolled, where
@@ -210,6 +210,28 @@ def _(rng, B, H, G, S, D, E, MODE):
     return inputs(rng, B, H, G, S, D, E, MODE)
 
 
-sdpa_decode_split.bench(B=1, H=32, G=8, S=32768, D=128, E=128, P=8, T=bf16, C=bf16)
-sdpa_merge.bench(B=1, H=32, P=8, E=128, T=bf16)
-sdpa_decode_two_pass.bench(B=1, H=32, G=8, S=32768, D=128, E=128, T=bf16, C=bf16)
+def unsplit(rng, B, H, G, S, D, E):
+    """As `full`, without the sink that only the merge knows."""
+    given = full(rng, B, H, G, S, D, E)
+    del given["sink"]
+    return given
+
+
+sdpa_decode_split.bench(
+    B=1, H=32, G=8, S=32768, D=128, E=128, P=8, T=f16, C=f16, make=unsplit,
+    flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
+)  # fmt: skip
+sdpa_merge.bench(
+    B=[1, 8], H=32, P=8, E=128, T=f16,
+    make=lambda rng, B, H, P, E: {
+        "part": rng.normal(B, H, P, E), "stat": 1 + rng.uniform(B, H, P, 2), "sink": None,
+    },
+)  # fmt: skip
+sdpa_decode_two_pass.bench(
+    B=1, H=32, G=8, S=[4096, 8192, 32768], D=128, E=128, T=f16, C=f16, make=full,
+    flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
+)  # fmt: skip
+sdpa_decode_two_pass.bench(
+    B=[1, 8], H=32, G=8, S=8192, D=128, E=128, T=bf16, C=bf16, make=full,
+    flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
+)  # fmt: skip

@@ -1,0 +1,134 @@
+"""What the machine can do at all, measured in the same turns as the kernels it is the limit of.
+
+Copy and read rates come from plain kernels over memory that no cache holds, the arithmetic rate
+from fused multiply-adds in registers, the floor of a launch from a kernel that does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from iron.bench import streams
+from iron.bench.measure import Contender, Protocol
+from iron.bench.spread import Spread
+from iron.runtime.current import use
+from iron.runtime.driver import Driver
+
+HOST_STREAM = 16 << 20
+DEVICE_STREAM = 128 << 20
+"""f32 elements that the copy and read kernels move."""
+
+DEVICE_FLUSH = 256 << 20
+"""Bytes written to empty a GPU's caches: more than twice the largest L2 there is."""
+
+HOST_LEAST = 64 << 20
+ROW = 1 << 14
+FMA_ROWS = {"cpu": 256, "gpu": 4096}
+CHAINS = 12
+TURNS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """Rates of the machine: bytes a second, f32 operations a second, seconds of a launch."""
+
+    copy: float
+    read: float
+    flops: float
+    launch: float
+
+    def document(self) -> dict[str, float]:
+        """The rates by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def read(document: Mapping[str, float]) -> Ceilings:
+    """The rates from `Ceilings.document`."""
+    return Ceilings(**{name: document[name] for name in Ceilings.__dataclass_fields__})
+
+
+def best(found: list[Ceilings]) -> Ceilings:
+    """The highest rates and the shortest launch of a run."""
+    return Ceilings(
+        max(c.copy for c in found),
+        max(c.read for c in found),
+        max(c.flops for c in found),
+        min(c.launch for c in found),
+    )
+
+
+class Scale:
+    """The kernels of `streams` bound on a driver."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self._flush: Callable[[], Any] | None = None
+        host = driver.device == "cpu"
+        count = HOST_STREAM if host else DEVICE_STREAM
+        self._bytes = 4 * count
+        family = driver.target().family
+        with use(driver):
+            x = driver.upload(np.ones(count, np.float32))
+            y = driver.upload(np.zeros(count, np.float32))
+            table = driver.upload(np.ones((count // ROW, ROW), np.float32))
+            sums = driver.upload(np.zeros(count // ROW, np.float32))
+            threads = driver.target().simd if family == "cpu" else 256
+            many = driver.upload(np.zeros((FMA_ROWS[family], threads), np.float32))
+            few = driver.upload(np.zeros(64, np.float32))
+            self._flops = 2 * FMA_ROWS[family] * threads * CHAINS * TURNS
+            fma = {"CHAINS": CHAINS, "TURNS": TURNS, "THREADS": threads}
+            self._calls: dict[str, Callable[[], Any]] = {
+                "copy": streams.stream_copy.bind(x, y=y),
+                "read": streams.stream_read.bind(table, y=sums),
+                "flops": streams.arithmetic.bind(y=many, **fma),
+                "launch": streams.nothing.bind(y=few),
+            }
+        self.nothing = self._calls["launch"]
+
+    def contenders(self) -> list[Contender]:
+        """The kernels to take along in every measurement."""
+        return [Contender(f"ceiling {n}", call, True) for n, call in self._calls.items()]
+
+    def rates(self, spreads: Mapping[str, Spread]) -> Ceilings:
+        """The ceilings that their timings say."""
+        seconds = {name: spreads[f"ceiling {name}"].median for name in self._calls}
+        return Ceilings(
+            2 * self._bytes / seconds["copy"],
+            self._bytes / seconds["read"],
+            self._flops / seconds["flops"],
+            seconds["launch"],
+        )
+
+    def protocol(self, cold: bool, **limits: Any) -> Protocol:
+        """Turns with the caches emptied, or left as they are."""
+        if cold and self._flush is None:
+            with use(self.driver):
+                self._flush = _flush(self.driver, self.driver.device == "cpu")
+        return Protocol(self._flush if cold else None, **limits)
+
+
+def _flush(driver: Driver, host: bool) -> Callable[[], Any]:
+    """Empties the caches: by reading on a host, where writes would be paid for later."""
+    if not host:
+        memory = driver.upload(np.zeros(DEVICE_FLUSH // 4, np.float32))
+        return streams.stream_fill.bind(y=memory)
+    rows = max(HOST_LEAST, 2 * last_level_cache()) // (4 * ROW) + 1
+    memory = driver.upload(np.ones((rows, ROW), np.float32))
+    sums = driver.upload(np.zeros(rows, np.float32))
+    return streams.stream_read.bind(memory, y=sums)
+
+
+def last_level_cache(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
+    """Bytes of this machine's largest cache as the system tells; 0 where it does not."""
+    sizes = [_bytes(file.read_text().strip()) for file in root.glob("index*/size")]
+    return max(sizes, default=0)
+
+
+def _bytes(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    return int(text.rstrip("KMG") or 0) * units.get(text[-1:], 1)

@@ -1,0 +1,4 @@
+"""Other libraries doing what a kernel does: one file a library, records keyed by kernel name.
+
+Kernels know no peer. A library that is not installed contributes nothing.
+"""

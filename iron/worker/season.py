@@ -1,0 +1,122 @@
+"""Runs every bench of every kernel on one backend, one after the other, and turns losses into rows.
+
+A kernel that takes its worker down is one red row. A peer that does is left out, and the row is
+run again without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from iron.worker.campaign import Campaign, ask, named
+from iron.worker.protocol import Message
+from iron.worker.supervise import Lost, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One bench: its row of figures, or the kind and text of what went wrong."""
+
+    backend: str
+    kernel: str
+    tags: str
+    shape: str
+    row: dict[str, Any] | None = None
+    machine: dict[str, Any] = field(default_factory=dict[str, Any])
+    kind: str = ""
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        """Kernel, tags and sizes: `softmax[f32](R=64,N=148Ki)`."""
+        return f"{named(self.kernel, self.tags)}({self.shape})"
+
+
+@dataclass(frozen=True, slots=True)
+class Season:
+    """What to time. `campaign` says which kernels and how workers are started."""
+
+    campaign: Campaign
+    cold: bool = True
+    peers: tuple[str, ...] = ()
+    limits: dict[str, Any] = field(default_factory=dict[str, Any])
+    beat: Callable[[str, str], None] | None = None
+
+    @property
+    def backend(self) -> str:
+        """The backend that is timed."""
+        return self.campaign.backends[0]
+
+    def run(self) -> Iterator[Timed]:
+        """The rows in the order of the kernels; raises `Lost` when packages cannot be walked."""
+        campaign = self.campaign
+        with Worker(campaign.command(self.backend), campaign.limits) as worker:
+            for module in self._modules(worker):
+                for timed in self._module(worker, module):
+                    yield timed
+                    if campaign.fail_fast and timed.row is None:
+                        return
+
+    def _modules(self, worker: Worker) -> list[str]:
+        answers = worker.ask({"do": "modules", "packages": self.campaign.packages})
+        if answers and answers[-1]["type"] == "error":
+            raise Lost("error", answers[-1]["text"])
+        return [a["name"] for a in answers]
+
+    def _module(self, worker: Worker, module: str) -> Iterator[Timed]:
+        request = {"do": "benches", "module": module, "dtypes": self.campaign.dtypes}
+        listed, fault = ask(worker, request)
+        if fault is not None:
+            yield Timed(self.backend, module, "", "", kind=fault[0], text=fault[1])
+        for point in listed:
+            if point["type"] == "suite":
+                if self.campaign.chosen(point["kernel"]):
+                    yield Timed(
+                        self.backend, point["kernel"], "", "", kind="suite", text=point["text"]
+                    )
+                continue
+            blank = Timed(self.backend, point["kernel"], point["tags"], point["shape"])
+            if self.campaign.chosen(blank.name):
+                yield self._point(worker, module, point["index"], blank)
+
+    def _point(self, worker: Worker, module: str, index: int, blank: Timed) -> Timed:
+        without: list[str] = []
+        while True:
+            request: Message = {
+                "do": "bench",
+                "module": module,
+                "kernel": blank.kernel,
+                "index": index,
+                "cold": self.cold,
+                "peers": self.peers,
+                "without": without,
+                "seed": self.campaign.seed,
+                "limits": self.limits,
+            }
+            said: list[str] = []
+            done = self._ask(worker, request, blank, said)
+            blamed = said[-1].removeprefix("peer ") if said and said[-1][:5] == "peer " else ""
+            lost = done.kind in ("crash", "hang", "memory")
+            if not lost or not blamed or blamed in without:
+                return done
+            without.append(blamed)
+
+    def _ask(self, worker: Worker, request: Message, blank: Timed, said: list[str]) -> Timed:
+        """The row; what the worker said on the way is added to `said`."""
+
+        def hear(message: Message) -> None:
+            if message["type"] == "beat":
+                said.append(message["text"])
+                if self.beat is not None:
+                    self.beat(blank.name, message["text"])
+
+        try:
+            answers = worker.ask(request, hear)
+        except Lost as lost:
+            return replace(blank, kind=lost.kind, text=lost.text)
+        last = answers[-1]
+        if last["type"] != "row":
+            return replace(blank, kind=last["kind"], text=last["text"])
+        return replace(blank, row=last["row"], machine=last["machine"])

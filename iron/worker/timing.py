@@ -1,0 +1,94 @@
+"""A worker's answers about benches: which a module has, and the row of one.
+
+Between the parts of a row it sends a beat, so that silence means a hanging kernel.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+from iron.bench.ceilings import Scale
+from iron.bench.contest import Options, contest
+from iron.bench.points import Point, points
+from iron.bench.verify import Wrong
+from iron.check.expand import Declared
+from iron.check.tolerance import CaseError
+from iron.errors import KernelError
+from iron.runtime.driver import Driver, driver
+from iron.worker import discover
+from iron.worker.protocol import Message
+
+
+class Timing:
+    """Benches on one backend; the kernels that set the scale are bound once."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._scale: Scale | None = None
+
+    def __call__(self, request: Message) -> Iterator[Message]:
+        """Answers `benches`, the list of a module, and `bench`, the row of one."""
+        found = discover.kernels(request["module"])
+        if request["do"] == "benches":
+            for name, kernel in found.items():
+                yield from self._listing(name, kernel, set(request["dtypes"]))
+            return
+        kernel = found[request["kernel"]]
+        yield from self._row(points(kernel)[request["index"]], request)
+
+    def _listing(self, name: str, kernel: Declared, dtypes: set[str]) -> Iterator[Message]:
+        try:
+            every = points(kernel)
+        except KernelError as fault:
+            yield {"type": "suite", "kernel": name, "text": str(fault)}
+            return
+        for index, point in enumerate(every):
+            named = {str(t) for t in point.case.dtypes.values()}
+            if not dtypes or not named or named & dtypes:
+                yield {
+                    "type": "point",
+                    "kernel": name,
+                    "index": index,
+                    "tags": point.tags,
+                    "shape": point.shape,
+                }
+
+    def _row(self, point: Point, request: Message) -> Iterator[Message]:
+        options = Options(
+            cold=request["cold"],
+            peers=tuple(request["peers"]),
+            without=tuple(request["without"]),
+            seed=request["seed"],
+            limits=request.get("limits", {}),
+        )
+        chosen = driver(self._backend)
+        if self._scale is None:
+            yield {"type": "beat", "text": "ceilings"}
+            self._scale = Scale(chosen)
+        try:
+            for said in contest(point, chosen, self._scale, options):
+                if isinstance(said, str):
+                    yield {"type": "beat", "text": said}
+                else:
+                    yield {"type": "row", "row": said, "machine": machine(chosen)}
+        except Wrong as fault:
+            yield {"type": "fault", "kind": "wrong", "text": str(fault)}
+        except CaseError as fault:
+            yield {"type": "fault", "kind": "error", "text": f"bench: {fault}"}
+
+
+def machine(chosen: Driver) -> dict[str, Any]:
+    """What the figures were measured on: device, driver, compiler."""
+    from iron.runtime.device import report
+
+    facts = dict(report(chosen.name).facts)
+    target = chosen.target()
+    return {
+        "device": str(facts.get("gpu") or facts.get("processor") or target.name),
+        "target": " ".join(t for t in (target.name, target.cpu) if t),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{k: v for k, v in facts.items() if isinstance(v, str | int)},
+    }

@@ -1,0 +1,75 @@
+"""The order of calls: turns, the flush before each timed call, sparing contenders, how many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from iron.bench.measure import SPARING, Contender, Protocol, Timings, measure
+
+
+class Recorder:
+    """A driver whose clock ticks as each call says."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def named(self, name: str, seconds: float = 1e-3) -> Callable[[], float]:
+        def call() -> float:
+            self.said.append(name)
+            return seconds
+
+        return call
+
+    def elapsed(self, calls: Sequence[Callable[[], float]]) -> list[float]:
+        return [call() for call in calls]
+
+    def synchronise(self) -> None:
+        self.said.append("synchronise")
+
+
+def run(driver: Recorder, contenders: list[Contender], protocol: Protocol) -> Timings:
+    timings = Timings()
+    for _ in measure(driver, contenders, protocol, timings):
+        pass
+    return timings
+
+
+def test_contenders_take_turns_behind_a_flush():
+    driver = Recorder()
+    contenders = [Contender(n, driver.named(n)) for n in "ab"]
+    run(driver, contenders, Protocol(driver.named("flush"), least=3, most=3))
+    assert driver.said[:5] == ["a", "a", "b", "b", "synchronise"]
+    assert driver.said[5:7] == ["a", "b"]
+    assert driver.said[7:] == ["flush", "a", "flush", "b"] * 3
+
+
+def test_warm_calls_follow_themselves():
+    driver = Recorder()
+    protocol = Protocol(None, least=2, most=2)
+    run(driver, [Contender(n, driver.named(n)) for n in "ab"], protocol)
+    assert driver.said[7:] == ["a", "a", "b", "b"] * 2
+    assert protocol.cache == "warm"
+
+
+def test_the_flush_is_never_in_a_time():
+    driver = Recorder()
+    flush = driver.named("flush", 9.0)
+    timings = run(driver, [Contender("a", driver.named("a", 0.25))], Protocol(flush, 5, 5))
+    assert timings.seconds == {"a": [0.25] * 5}
+
+
+def test_those_that_set_the_scale_take_every_fourth_turn():
+    driver = Recorder()
+    contenders = [Contender("a", driver.named("a")), Contender("s", driver.named("s"), True)]
+    timings = run(driver, contenders, Protocol(None, 12, 12))
+    assert len(timings.seconds["a"]) == 12
+    assert len(timings.seconds["s"]) == 12 // SPARING
+
+
+@pytest.mark.parametrize(("each", "turns"), [(10.0, 30), (0.01, 150), (1e-6, 300)])
+def test_at_least_thirty_timings(each: float, turns: int):
+    driver = Recorder()
+    timings = run(driver, [Contender("a", driver.named("a", each))], Protocol(None))
+    assert len(timings.seconds["a"]) == turns
