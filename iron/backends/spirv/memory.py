@@ -64,8 +64,21 @@ def load(e: Encoder, op: Op) -> None:
     if not isinstance(result.type, Vector):
         e.set(op, _element(e, buffer, at))
         return
-    places = [at] + [e.m.op(Code.IAdd, at, e.m.number(i)) for i in range(1, result.type.count)]
+    places = neighbours(e, buffer, at, result.type.count)
     e.parts[result] = [_element(e, buffer, place) for place in places]
+
+
+def neighbours(e: Encoder, buffer: Value, first: int, count: int) -> list[int]:
+    """The offsets of `count` elements along the last axis."""
+    m, t = e.m, buffer.type
+    assert isinstance(t, Tensor)
+    strided = t.space not in ("shared", "table") and not t.packed
+    step = e.argument("stride", e.names[buffer], t.rank - 1) if strided else m.number(1)
+    out = [first]
+    for number in range(1, count):
+        apart = m.op(Code.IMul, step, m.number(number)) if strided else m.number(number)
+        out.append(m.op(Code.IAdd, first, apart))
+    return out
 
 
 def _element(e: Encoder, buffer: Value, at: int) -> int:
@@ -121,8 +134,8 @@ def store(e: Encoder, op: Op) -> None:
     if not isinstance(value.type, Vector):
         write(e, e.places[buffer], dtype, at, e.id(value))
         return
-    for number, part in enumerate(e.parts[value]):
-        place = e.m.op(Code.IAdd, at, e.m.number(number)) if number else at
+    parts = e.parts[value]
+    for place, part in zip(neighbours(e, buffer, at, len(parts)), parts, strict=True):
         write(e, e.places[buffer], dtype, place, part)
 
 
