@@ -1,6 +1,7 @@
 """Everything that only a machine with an NVIDIA GPU can tell, in order of value, in one run.
 
     python tools/device_run.py OUT --budget 570 [--only cases,bench] [--resume]
+    python tools/device_run.py OUT --backend vulkan
 
 Each phase is a process of its own with a time limit, so that a kernel that hangs costs its phase
 at most. What a phase finds is written to OUT as it is found (JSON, a record a line); `--resume`
@@ -36,6 +37,17 @@ class Phase:
     command: tuple[str, ...]
 
 
+BACKEND = os.environ.get("DEVICE_BACKEND", "cuda")
+NVIDIA_ICD = "/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json"
+"""The driver's file in NVIDIA's containers, where the loader does not look."""
+
+VULKAN_PHASES = (
+    Phase("device", 60, ("-m", "iron", "device")),
+    Phase("conformance", 120, ("tools/device_run.py", "--phase", "conformance")),
+    Phase("cases", 300, ("tools/device_run.py", "--phase", "cases")),
+    Phase("bench", 240, ("tools/device_bench_pair.py", "memory")),
+    Phase("matvec", 120, ("tools/device_bench_pair.py", "matvec")),
+)
 PHASES = (
     Phase("device", 60, ("-m", "iron", "device")),
     Phase("conformance", 120, ("tools/device_run.py", "--phase", "conformance")),
@@ -101,7 +113,7 @@ def parent(out: Path, budget: float, only: set[str], resume: bool) -> int:
     lack = receipt.held["machine"]["missing"]
     if lack:
         print(f"missing modules: {', '.join(lack)}; carry their wheels")
-    for phase in PHASES:
+    for phase in VULKAN_PHASES if BACKEND == "vulkan" else PHASES:
         if (only and phase.name not in only) or receipt.done(phase.name):
             continue
         left = budget - (time.monotonic() - started)
@@ -125,6 +137,8 @@ def run(phase: Phase, out: Path, most: float) -> str:
         "IRON_CACHE_DIR": os.environ.get("IRON_CACHE_DIR", "/tmp/iron-cache"),
         "PYTHONUNBUFFERED": "1",
     }
+    if Path(NVIDIA_ICD).exists():
+        environment.setdefault("VK_DRIVER_FILES", NVIDIA_ICD)
     environment["DEVICE_SECONDS"] = str(most - 5)
     with (out / "log.txt").open("a") as log:
         log.write(f"\n===== {phase.name}\n")
@@ -147,7 +161,7 @@ def run(phase: Phase, out: Path, most: float) -> str:
 def conformance(out: Path) -> int:
     """The driver protocol's suite on the device."""
     command = [PYTHON, "-m", "pytest", "-p", "tools.roads", "-p", "no:cacheprovider", "-n", "0"]
-    command += ["-q", "--tb=short", "tests/contract/test_driver.py", "-k", "cuda"]
+    command += ["-q", "--tb=short", "tests/contract/test_driver.py", "-k", BACKEND]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     (out / "conformance.txt").write_text(done.stdout + done.stderr)
     print(done.stdout[-3000:])
@@ -159,10 +173,10 @@ def cases(out: Path) -> int:
     from iron.worker.campaign import Campaign, Row
     from iron.worker.supervise import Limits
 
-    command = (PYTHON, "-m", "iron.worker", "cuda", str(32 << 30))
+    command = (PYTHON, "-m", "iron.worker", BACKEND, str(32 << 30))
     filters = tuple(filter(None, os.environ.get("DEVICE_FILTER", "").split(",")))
     campaign = Campaign(
-        ("iron.kernels",), ("cuda",), lambda _: command, filters,
+        ("iron.kernels",), (BACKEND,), lambda _: command, filters,
         jobs=int(os.environ.get("DEVICE_JOBS", "6")), limits=Limits(60.0, 32 << 30),
     )  # fmt: skip
     until = time.monotonic() + float(os.environ.get("DEVICE_SECONDS", "600"))
@@ -280,10 +294,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", help="folder for everything that is found")
     parser.add_argument("--budget", type=float, default=570.0, help="seconds in all")
+    parser.add_argument("--backend", default=BACKEND, choices=("cuda", "vulkan"))
     parser.add_argument("--only", default="", help="phases, by name")
     parser.add_argument("--resume", action="store_true", help="leave out what a receipt has")
     parser.add_argument("--phase", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.backend != BACKEND:
+        os.environ["DEVICE_BACKEND"] = given.backend
+        os.execv(PYTHON, [PYTHON, *sys.argv])
     if given.phase == "few":
         return few(given.out)
     inner = {"conformance": conformance, "cases": cases, "sanitizer": sanitizer, "model": model}

@@ -3,7 +3,8 @@
 Features are names of ours for what a module may rely on: `storage8` and `storage16` (narrow
 elements in storage buffers), `int8`, `int16`, `int64`, `float16`, `float64` (types),
 `denorm_preserve32` and the like (execution modes), and what a device was measured to do:
-`fused_fma`, `exact_division` and `exact_sqrt` round once.
+`fused_fma`, `exact_division` and `exact_sqrt` round once, `exact_zero` computes with a constant 0
+as with any number.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ class Field:
     """One value of the block.
 
     `kind` is `scalar` or `dim`; `origin` or `stride`, the element offset of a tensor's first
-    element and the step of an axis; `extent`, the groups along a launch axis; or `first`, the
-    number of the first group of a dispatch. Values narrower than 32 bits fill a word.
+    element and the step of an axis; `extent`, the groups along a launch axis; `first`, the number
+    of the first group of a dispatch; or `zero`, a 0 that no compiler sees. Values narrower than 32
+    bits fill a word.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Field:
             "stride": f"{plain}_stride{self.axis}",
             "extent": f"extent{self.axis}",
             "first": "first_group",
+            "zero": "zero",
         }.get(self.kind, plain)
 
 
@@ -68,8 +70,8 @@ def touched(kernel: Kernel) -> tuple[str, ...]:
     return tuple(p.name for p, v in pairs if p.role == "tensor" and v in used)
 
 
-def block(kernel: Kernel) -> Block:
-    """The arguments that the body of `kernel` reads."""
+def block(kernel: Kernel, *, zero: bool = False) -> Block:
+    """The arguments that the body of `kernel` reads, with a `zero` if it is wanted."""
     used = {a for op in kernel.body.walk() for a in op.args}
     wanted: list[tuple[str, str, int, DType]] = []
     for param, value in zip(kernel.params, kernel.body.params, strict=True):
@@ -88,6 +90,8 @@ def block(kernel: Kernel) -> Block:
         wanted.append(("first", "", 0, u32))
         axes = range(min(max(groups) + 1, kernel.rank - 1))
         wanted += [("extent", "", axis, u32) for axis in axes]
+    if zero:
+        wanted.append(("zero", "", 0, u32))
     return _placed(wanted)
 
 

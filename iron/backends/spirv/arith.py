@@ -26,7 +26,9 @@ def _rounded(whole: Code, real: Code) -> Spelling:
 
     def spell(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
         if dtype.kind == "f":
-            return e.m.exact(e.m.op(real, *args))
+            a, b = op.args
+            operands = (e.operand(a), e.operand(b, always=real == Code.FSub))
+            return e.m.exact(e.m.op(real, *operands))
         return wrapped(e.m, dtype, e.m.op(whole, *args))
 
     return spell

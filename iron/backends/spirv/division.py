@@ -21,10 +21,11 @@ def quotient(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
     more than twice 24, so the second rounding changes nothing.
     """
     m = e.m
+    operands = [e.operand(a) for a in op.args]
     if e.target.has("exact_division"):
-        return m.exact(m.op(Code.FDiv, *args))
+        return m.exact(m.op(Code.FDiv, *operands))
     e.target.need("float64", "a correctly rounded quotient")
-    a, b = (m.put(Code.FConvert, m.f64, x) for x in args)
+    a, b = (m.put(Code.FConvert, m.f64, x) for x in operands)
     return m.put(Code.FConvert, m.f32, m.exact(m.op(Code.FDiv, a, b)))
 
 

@@ -102,7 +102,16 @@ class Encoder:
     _words: Place | None = None
 
     def __post_init__(self) -> None:
-        self.block_of = arguments.block(self.kernel)
+        hidden = not self.target.has("exact_zero") and self._computes()
+        self.block_of = arguments.block(self.kernel, zero=hidden)
+
+    def _computes(self) -> bool:
+        """True when floats are added, multiplied or divided."""
+        return any(
+            op.name in ("add", "sub", "mul", "div", "fma")
+            and element(op.results[0].type).kind == "f"
+            for op in self.kernel.body.walk()
+        )
 
     # --- types and constants ----------------------------------------------------------------------
 
@@ -131,6 +140,19 @@ class Encoder:
         if dtype.kind == "i" and dtype.bits < 32:
             bits = int(raw)
         return self.m.number(bits, self.held(dtype))
+
+    def operand(self, value: Value, *, always: bool = False) -> int:
+        """A float operand. Some compilers take x + 0, 0 * x, 0 / x and x - x for x or 0, which is
+        wrong for -0, infinities and NaN: from them a constant 0, or with `always` any operand, is
+        hidden behind an exclusive-or with a 0 that they do not see.
+        """
+        made = self.id(value)
+        zero = is_const(value) and const_of(value) == 0
+        if self.target.has("exact_zero") or not (zero or always):
+            return made
+        m = self.m
+        bits = m.put(Code.Bitcast, m.u32, made)
+        return m.put(Code.Bitcast, m.f32, m.op(Code.BitwiseXor, bits, self.argument("zero")))
 
     # --- arguments --------------------------------------------------------------------------------
 

@@ -141,9 +141,9 @@ class _Opened:
         def run(kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
             self.load(kernel).bind(arrays, {}, {}, (groups,))()
 
-        self.target = replace(offered, features=offered.features | measure.ROUNDING)
+        self.target = replace(offered, features=offered.features | measure.MEASURED)
         measure.check_lanes(offered, run)
-        found = measure.rounds_once(offered, run)
+        found = measure.exactness(offered, run)
         return replace(offered, features=offered.features | found)
 
     def load(self, kernel: Kernel) -> VulkanExecutable:

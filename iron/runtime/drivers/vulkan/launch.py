@@ -266,6 +266,8 @@ def _value(
             return grid[field.axis]
         case "first":
             return row.first
+        case "zero":
+            return 0
         case _:
             return values[field.name]
 

@@ -1,7 +1,8 @@
 """What a device does where Vulkan promises less than the language: found out by running it.
 
-The lanes that really execute together, since a software device may report more; and whether the
-device's own fused multiply-add, quotient and square root round once.
+The lanes that really execute together, since a software device may report more; whether the
+device's own fused multiply-add, quotient and square root round once; and whether its compiler
+takes x + 0, 0 * x, 0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from iron.ir.core import Block, Kernel, Param, Value
 from iron.ir.types import tensor
 from iron.targets.target import Target
 
-ROUNDING = frozenset({"fused_fma", "exact_division", "exact_sqrt"})
+MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero"})
 COUNT = 1024
 GROUPS = 4
+ZERO = np.float32(0.0)
 
 Run = Callable[[Kernel, dict[str, Any], int], None]
 """Loads and launches a kernel over a number of groups, on host arrays."""
@@ -62,18 +64,29 @@ def _sum(b: Builder) -> Block:
     return block
 
 
-def rounds_once(target: Target, run: Run) -> frozenset[str]:
-    """Which of `fused_fma`, `exact_division` and `exact_sqrt` hold of the device."""
+def exactness(target: Target, run: Run) -> frozenset[str]:
+    """Which of `MEASURED` hold of the device."""
     a, b, c = operands()
     with scalar.quiet():
         wanted = {
-            "fused_fma": scalar.fma(a, b, c),
-            "exact_division": a / b,
-            "exact_sqrt": np.sqrt(np.abs(a)),
+            "fused_fma": [scalar.fma(a, b, c)],
+            "exact_division": [a / b],
+            "exact_sqrt": [np.sqrt(np.abs(a))],
+            "exact_zero": [a + ZERO, a * ZERO, ZERO / a, a / ZERO, a - a],
         }
-    out = {name: np.zeros(COUNT, np.float32) for name in wanted}
-    run(_rounding(target.simd), {"a": a, "b": b, "c": c, **out}, COUNT // (2 * target.simd))
-    return frozenset(n for n in wanted if np.array_equal(out[n], wanted[n], equal_nan=True))
+    names = [f"{name}.{number}" for name, many in wanted.items() for number in range(len(many))]
+    out = {name: np.zeros(COUNT, np.float32) for name in names}
+    run(_computing(target.simd, names), {"a": a, "b": b, "c": c, **out}, COUNT // (2 * target.simd))
+    return frozenset(
+        name
+        for name, many in wanted.items()
+        if all(_same(out[f"{name}.{number}"], want) for number, want in enumerate(many))
+    )
+
+
+def _same(a: Host, b: Host) -> bool:
+    """Equal to the bit, all NaNs counting as one."""
+    return bool(((a.view(np.uint32) == b.view(np.uint32)) | ((a != a) & (b != b))).all())
 
 
 def operands() -> tuple[Host, Host, Host]:
@@ -84,25 +97,24 @@ def operands() -> tuple[Host, Host, Host]:
         for _ in range(3)
     )
     c[::2] = -(a * b)[::2]
+    a[:4] = (-0.0, np.inf, -np.inf, np.nan)
     return a, b, c
 
 
-def _rounding(simd: int) -> Kernel:
+def _computing(simd: int, names: list[str]) -> Kernel:
     def body(b: Builder, *tensors: Value) -> None:
-        threads = 2 * simd
-        at = _place(b, b.emit("thread", attrs=(i32,)), threads)
+        at = _place(b, b.emit("thread", attrs=(i32,)), 2 * simd)
         x, y, z = (b.emit("load", t, at, attrs=(0,)) for t in tensors[:3])
-        made = (
-            b.emit("fma", x, y, z),
-            b.emit("div", x, y),
-            b.emit("sqrt", b.emit("abs", x)),
-        )
+        zero = b.const(0.0, f32)
+        pairs = (("div", x, y), ("add", x, zero), ("mul", x, zero))
+        quotients = (("div", zero, x), ("div", x, zero), ("sub", x, x))
+        first, *rest = (b.emit(*pair) for pair in (*pairs, *quotients))
+        made = (b.emit("fma", x, y, z), first, b.emit("sqrt", b.emit("abs", x)), *rest)
         for tensor_, value in zip(tensors[3:], made, strict=True):
             b.emit_all("store", (tensor_, at, value))
 
-    names = ("a", "b", "c", "fused_fma", "exact_division", "exact_sqrt")
-    sides = [(n, f32, "in" if len(n) == 1 else "out") for n in names]
-    return _kernel("rounding", sides, body, 2 * simd, simd)
+    sides = [(n, f32, "in" if n in "abc" else "out") for n in ("a", "b", "c", *names)]
+    return _kernel("exactness", sides, body, 2 * simd, simd)
 
 
 def _place(b: Builder, thread: Value, threads: int) -> Value:
@@ -120,7 +132,7 @@ def _kernel(
     """A kernel over one launch axis, whose extent the caller gives."""
     params = tuple(Param(n, "tensor", tensor(t, 1, space)) for n, t, space in sides)
     values = [Value(p.type, None, p.name) for p in params]
-    b = Builder()
+    b = Builder(fold=False)
     with b.block(values) as block:
         body(b, *values)
     with b.block(()) as host:
