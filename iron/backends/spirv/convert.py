@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iron.backends.spirv import halffloat
-from iron.backends.spirv.register import wrapped
+from iron.backends.spirv.register import joined, wrapped
 from iron.backends.spirv.words import Code
 from iron.dtypes import DType, f16, f32
 from iron.ir.core import Op
@@ -54,6 +54,9 @@ def _resized(e: Encoder, x: int, have: DType, to: DType) -> int:
     if have.bits == 64 and to.bits < 64:
         x = m.put(Code.UConvert, m.u32, x)
     elif have.bits < 64 and to.bits == 64:
+        if have.kind == "i" and have.bits < 32:
+            # Mesa 22.3 compares a byte that SConvert made 64 bits wide with 0 as if it were above.
+            return joined(m, x, m.put(Code.ShiftRightArithmetic, m.u32, x, m.number(31)))
         return m.put(Code.SConvert if have.kind == "i" else Code.UConvert, m.u64, x)
     return wrapped(m, to, x)
 
