@@ -16,9 +16,10 @@ from iron.ir.types import Tensor
 class Address:
     """Where the lanes of an access lie, in elements of type `ll`.
 
-    With a known `stride` (elements a lane), `base` points at lane 0. Otherwise `base` points at
-    the part all lanes share and `offset` holds each lane's own i64 elements. Neighbours along the
-    last axis are `step` elements apart.
+    With a known `stride` (elements a lane), `base` points at lane 0, and so it does with a known
+    `pattern`, the elements of each lane beyond it. Otherwise `base` points at the part all lanes
+    share and `offset` holds each lane's own i64 elements. Neighbours along the last axis are `step`
+    elements apart.
     """
 
     ll: str
@@ -26,6 +27,7 @@ class Address:
     stride: int | None
     step: str
     offset: str = ""
+    pattern: tuple[int, ...] | None = None
 
     def neighbour(self, e: Emitter, number: int) -> Address:
         """The address of the `number`-th neighbour along the last axis."""
@@ -47,6 +49,8 @@ class Address:
         offset = self.offset
         if self.stride is not None:
             offset = each_lane([i * self.stride for i in range(e.lanes)], "i64")
+        elif self.pattern is not None:
+            offset = each_lane(list(self.pattern), "i64")
         base = self.at(e, element)
         return e.w.let(f"getelementptr {self.ll}, ptr {base}, {wide} {offset}")
 
@@ -62,9 +66,10 @@ def address(e: Emitter, buffer: Value, indices: Sequence[Value]) -> Address:
         s == 0 or (s is not None and step.isdigit())
         for s, step in zip(strides, per_axis, strict=True)
     )
+    pattern = None if even else _pattern(e, indices, per_axis)
     common, own, total = ["0"], ["0"], 0
     for index, step, stride in zip(indices, per_axis, strides, strict=True):
-        if even or stride == 0:
+        if even or pattern is not None or stride == 0:
             total += stride * int(step) if stride else 0
             common.append(_scaled(e, _first_index(e, index), step))
         else:
@@ -75,7 +80,25 @@ def address(e: Emitter, buffer: Value, indices: Sequence[Value]) -> Address:
     last = per_axis[-1] if per_axis else "1"
     if even:
         return Address(ll, base, total, last)
+    if pattern is not None and any(pattern):
+        return Address(ll, base, None, last, "", pattern)
+    if pattern is not None:
+        return Address(ll, base, 0, last)
     return Address(ll, base, None, last, _sum(e, own, lanes("i64", e.lanes)))
+
+
+def _pattern(
+    e: Emitter, indices: Sequence[Value], per_axis: Sequence[str]
+) -> tuple[int, ...] | None:
+    """The elements of each lane beyond lane 0, where each index moves by known distances."""
+    total = [0] * e.lanes
+    for index, step in zip(indices, per_axis, strict=True):
+        found = e.lane_pattern(index)
+        if found is None or (any(found) and not step.isdigit()):
+            return None
+        if any(found):
+            total = [t + x * int(step) for t, x in zip(total, found, strict=True)]
+    return tuple(total)
 
 
 def _steps(t: Tensor, names: Sequence[str]) -> list[str]:

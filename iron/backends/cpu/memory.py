@@ -54,7 +54,36 @@ def _parts(e: Emitter, elem: DType, where: Address, n: int) -> tuple[list[str], 
         return _contiguous_load(e, elem, where, n), e.lanes
     if where.stride is not None and abs(where.stride) <= FARTHEST:
         return [_spaced_load(e, elem, where, j) for j in range(n)], e.lanes
+    if where.pattern is not None and _is_near(e, where.pattern):
+        return [_scattered_load(e, elem, where, j) for j in range(n)], e.lanes
     return gather(e, elem, where, n), e.lanes
+
+
+def _is_near(e: Emitter, pattern: tuple[int, ...]) -> bool:
+    return max(pattern) - min(pattern) < FARTHEST * e.lanes
+
+
+def _scattered_load(e: Emitter, elem: DType, where: Address, component: int) -> str:
+    """Lanes at known places close together: one wide load and a shuffle."""
+    assert where.pattern is not None
+    low = min(where.pattern)
+    places = [p - low for p in where.pattern]
+    users: list[list[int]] = [[] for _ in range(max(places) + 1)]
+    for lane, place in enumerate(places):
+        users[place].append(lane)
+    whole = _shared_load(e, elem, where.at(e, low + component), users)
+    return e.w.pick(whole, where.ll, len(users), places)
+
+
+def _shared_load(e: Emitter, elem: DType, pointer: str, users: list[list[int]]) -> str:
+    """Neighbouring elements, each read when one of its users is active."""
+    if e.mask is None:
+        return _wide_load(e, elem, pointer, [0] * len(users))
+    flags, t = "", lanes("i1", len(users))
+    for turn in range(max(map(len, users))):
+        some = _mask_of(e, [u[turn] if turn < len(u) else -1 for u in users])
+        flags = e.w.let(f"or {t} {flags}, {some}") if flags else some
+    return _masked_load(e, elem, pointer, len(users), flags)
 
 
 def _uniform_load(e: Emitter, elem: DType, where: Address, n: int) -> list[str]:
@@ -91,11 +120,18 @@ def _wide_load(e: Emitter, elem: DType, pointer: str, owners: list[int]) -> str:
     mask = _mask_of(e, owners)
     if len(owners) == 1:
         return _load_if(e, t, pointer, mask, elem)
+    return _masked_load(e, elem, pointer, len(owners), mask)
+
+
+def _masked_load(e: Emitter, elem: DType, pointer: str, count: int, mask: str) -> str:
+    """The elements that `mask` names, zeros for others."""
+    ll = in_memory(elem)
+    t = lanes(ll, count)
     return e.w.call(
         t,
-        f"llvm.masked.load.{suffix(ll, len(owners))}.p0",
+        f"llvm.masked.load.{suffix(ll, count)}.p0",
         (f"ptr align {elem.bytes}", pointer),
-        (lanes("i1", len(owners)), mask),
+        (lanes("i1", count), mask),
         (t, "zeroinitializer"),
     )
 

@@ -260,7 +260,7 @@ class Emitter:
 
     def _anchor(self, value: Value, name: str) -> str:
         op = value.op
-        if op is None or value in self._combined or self.strides.of(value) is None:
+        if op is None or value in self._combined or self.strides.pattern(value) is None:
             return self._lane(value, name, 0)
         if op.name == "thread":
             return self.number_of_first_lane(element(value.type))
@@ -276,6 +276,12 @@ class Emitter:
         if self.lanes == 1 or not self.varies(value):
             return 0
         return None if value in self._combined else self.strides.of(value)
+
+    def lane_pattern(self, value: Value) -> tuple[int, ...] | None:
+        """How far each lane's index lies beyond lane 0's; None when that is not constant."""
+        if self.lanes == 1 or not self.varies(value):
+            return (0,) * self.lanes
+        return None if value in self._combined else self.strides.pattern(value)
 
     def number_of_first_lane(self, dtype: DType) -> str:
         """The thread number of lane 0 of the current simdgroup."""

@@ -27,6 +27,7 @@ class Strides:
         self._known: dict[Value, int | None] = {}
         self._loops: dict[Value, Op] = {}
         self._assumed: dict[Value, int] = {}
+        self._patterns: dict[Value, tuple[int, ...] | None] = {}
 
     def counts(self, counter: Value, loop: Op) -> None:
         """Says that `counter` is the counter of `loop`."""
@@ -35,12 +36,12 @@ class Strides:
     @contextmanager
     def assuming(self, known: Mapping[Value, int]) -> Generator[None]:
         """The strides `known` hold inside, besides what follows from them."""
-        kept = self._known, self._assumed
-        self._known, self._assumed = {}, {**self._assumed, **known}
+        kept = self._known, self._assumed, self._patterns
+        self._known, self._assumed, self._patterns = {}, {**self._assumed, **known}, {}
         try:
             yield
         finally:
-            self._known, self._assumed = kept
+            self._known, self._assumed, self._patterns = kept
 
     def of(self, value: Value) -> int | None:
         """The lane stride of an integer value."""
@@ -54,6 +55,24 @@ class Strides:
             small = found is not None and abs(found) <= SMALL
             self._known[value] = found if small else None
         return self._known[value]
+
+    def pattern(self, value: Value) -> tuple[int, ...] | None:
+        """How far each lane's value lies beyond lane 0's, where that never changes."""
+        width = self.uniform.width
+        stride = self.of(value)
+        if stride is not None:
+            return tuple(lane * stride for lane in range(width))
+        if value not in self._patterns:
+            self._patterns[value] = None  # a loop through a carried value ends here
+            op, dtype = value.op, value.type
+            rule = _PATTERNS.get(op.name) if op is not None else None
+            if rule is None or not isinstance(dtype, DType) or dtype.bits < 32:
+                return None
+            assert op is not None
+            found = rule(self, op)
+            small = found is not None and max(map(abs, found)) <= SMALL
+            self._patterns[value] = found if small else None
+        return self._patterns[value]
 
     def loop_of(self, value: Value) -> Op | None:
         """The loop whose counter is `value`."""
@@ -160,6 +179,66 @@ _RULES: dict[str, Callable[[Strides, Op], int | None]] = {
     "or": _masked,
     "xor": _masked,
 }
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+
+def _pattern_sum(s: Strides, op: Op) -> tuple[int, ...] | None:
+    a, b = (s.pattern(v) for v in op.args)
+    if a is None or b is None:
+        return None
+    sign = -1 if op.name == "sub" else 1
+    return tuple(x + sign * y for x, y in zip(a, b, strict=True))
+
+
+def _pattern_product(s: Strides, op: Op) -> tuple[int, ...] | None:
+    for factor, other in (op.args, op.args[::-1]):
+        if is_const(factor) and (found := s.pattern(other)) is not None:
+            c = int(const_of(factor))
+            return tuple(x * c for x in found)
+    return None
+
+
+def _pattern_cast(s: Strides, op: Op) -> tuple[int, ...] | None:
+    source = op.args[0].type
+    if not isinstance(source, DType) or not source.is_integer or source.bits < 32:
+        return None
+    return s.pattern(op.args[0])
+
+
+def _pattern_part(s: Strides, op: Op) -> tuple[int, ...] | None:
+    """Quotients and remainders by a power of two that divides lane 0: those of the pattern.
+
+    Quotients only where no lane reaches the next multiple of what divides lane 0: none wraps.
+    """
+    value, by = op.args
+    if not is_const(by):
+        return None
+    c = int(const_of(by))
+    if op.name == "shr":
+        c = 1 << (c % element(value.type).bits)
+    elif op.name == "and":
+        c += 1
+    found, block = s.pattern(value), alignment(s, value)
+    if c < 2 or c & (c - 1) or block < c or found is None or min(found) < 0:
+        return None
+    if op.name in ("mod", "and"):
+        return tuple(x % c for x in found)
+    return tuple(x // c for x in found) if max(found) < block else None
+
+
+_PATTERNS: dict[str, Callable[[Strides, Op], tuple[int, ...] | None]] = {
+    "add": _pattern_sum,
+    "sub": _pattern_sum,
+    "mul": _pattern_product,
+    "cast": _pattern_cast,
+    "floordiv": _pattern_part,
+    "mod": _pattern_part,
+    "shr": _pattern_part,
+    "and": _pattern_part,
+}
+"""Where lanes do not advance evenly but still each by a known distance."""
 
 
 # --- alignment ------------------------------------------------------------------------------------

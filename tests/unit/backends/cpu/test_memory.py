@@ -12,6 +12,7 @@ from iron.backends.cpu.strides import Strides
 from iron.dtypes import DTYPES, DType, bf16, bool_, f16, f32, i32, i64, u8, u16, u32, u64
 from iron.ir.core import Kernel, Value
 from iron.ir.types import tensor, vector
+from iron.targets.cpu import X86_64_V4
 from tests.unit.backends.cpu.agree import both
 from tests.unit.ir.handmade import Handmade
 
@@ -303,4 +304,32 @@ def test_block_of_vectors_is_a_wide_load():
     assert v.type is vector(f32, 2)
     text = compile_kernel(p.done(), host()).text
     assert "load <64 x float>" in text
+    assert "gather" not in text
+
+
+PATTERNS = [
+    ("floordiv", 8, 0), ("floordiv", 2, 3), ("mod", 4, 0), ("mod", 16, 5), ("shr", 2, 1),
+    ("and", 7, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "by", "plus"), PATTERNS)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("elem", [u8, f32], ids=str)
+def test_lanes_at_known_places(name: str, by: int, plus: int, masked: bool, elem: DType):
+    """Quotients and remainders of the thread's number: wide loads and shuffles, no gather."""
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", elem), p.tensor("y", elem, "out")
+    at = p.place()
+    inner = p.emit("add", p.emit(name, at, p.const(by)), p.const(plus))
+    size = 41 if masked else 64
+    if masked:
+        inside = p.emit("lt", at, p.const(size))
+        guarded(p, inside, lambda: p.store(y, at, p.load(x, inner)))
+    else:
+        p.store(y, at, p.load(x, inner))
+    reach = {"floordiv": (size - 1) // by, "shr": (size - 1) >> by}.get(name, by) + plus + 1
+    kernel = p.done()
+    both(kernel, {"x": data(elem, reach), "y": np.zeros(size, elem.np)}, (2,))
+    text = compile_kernel(kernel, X86_64_V4).text
     assert "gather" not in text
