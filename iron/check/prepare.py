@@ -20,7 +20,7 @@ from iron.check.inputs import Inputs
 from iron.check.tolerance import Array, Bound, CaseError, bound, rounded
 from iron.dtypes import DType
 from iron.lang.dim import Dim, TypeVar, evaluate
-from iron.lang.parameter import MISSING, ParamSpec
+from iron.lang.parameter import MISSING, ConstSpec, ParamSpec
 from iron.lang.suite import Case, Tolerance
 
 
@@ -194,10 +194,22 @@ def _sizes(
         for size, extent in zip(dims, shape, strict=True):
             if isinstance(size, Dim) and env.setdefault(size.name, extent) != extent:
                 raise CaseError(f"dim {size} is {env[size.name]} elsewhere but {extent} in {name}")
+    _defaults(case.kernel.signature, env)
     for name, value in inputs.items():
         if specs[name].dims and specs[name].kind != "scalar":
             _matches(name, specs[name], tuple(value.shape), env)
     return env
+
+
+def _defaults(signature: Mapping[str, Any], env: dict[str, Any]) -> None:
+    """Adds the Consts that nothing gives and whose defaults follow from what is known."""
+    for name, spec in signature.items():
+        if not isinstance(spec, ConstSpec) or name in env or spec.default is MISSING:
+            continue
+        if not inspect.isfunction(spec.default):
+            env[name] = spec.default
+        elif all(wanted in env for wanted in inspect.signature(spec.default).parameters):
+            env[name] = _call(spec.default, env)
 
 
 def _matches(name: str, spec: ParamSpec, shape: tuple[int, ...], env: Mapping[str, Any]) -> None:

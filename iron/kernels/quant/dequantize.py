@@ -40,9 +40,7 @@ def dequantize(
             s, t = FMT.factors(w, n, base // FMT.group if FMT.group else 0)
             x = FMT.code(w, n, base // FMT.block, base % FMT.block + thread)
             y[n, k] = combine(FMT, x, s, t).to(T)
-        elif WHOLE:
-            y[n, k] = w.decode(n, k).to(T)
-        elif k < K:
+        elif WHOLE or k < K:
             y[n, k] = w.decode(n, k).to(T)
 
 

@@ -21,11 +21,13 @@ from iron.kernels.ops.select import select
 from iron.kernels.ops.unary import unary
 from iron.kernels.primitives import threefry, unit_interval
 from iron.kernels.quant.dequant_gather import dequant_gather
+from iron.kernels.quant.quantize import quantize as quantize_op
 from iron.kernels.rope.rope import rope, turns
 from iron.kernels.sampling.categorical_sample import categorical_sample
 from iron.kernels.sampling.softmax import softmax
-from iron.lang import f16, f32, u32
+from iron.lang import f16, f32, u8, u32
 from iron.quant.encode import quantize
+from iron.quant.format import by_name
 
 INF, NAN = np.inf, np.nan
 
@@ -279,3 +281,29 @@ def test_a_negative_and_a_zero_scale():
     for change in (1.0, -1.0, 0.0):
         w.planes["scales"][...] = w.planes["scales"] * np.float16(change or 0)
         assert np.allclose(qmv(x=x, w=w), x.astype(float) @ w.decode().T.astype(float), atol=1e-4)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_a_group_that_is_not_finite_says_so(bad: float):
+    x = np.ones((1, 64), np.float32)
+    x[0, 40] = bad
+    codes, scales = quantize_op(x, FORMAT=by_name("mxfp4"), C=u32, S=u8)
+    assert scales.tolist() == [[125, 255]]
+    assert not codes[0, 4:].any()
+    codes, scales = quantize_op(x, FORMAT=by_name("fp4_g32_f32"), C=u32, S=f32)
+    assert np.isfinite(scales[0]).tolist() == [True, False]
+    assert not codes[0, 4:].any()
+
+
+def test_a_group_of_zeros_is_zero():
+    for name, dtype, code in (
+        ("mxfp4", u8, 127),
+        ("fp4_g32_f32", f32, 1),
+        ("int3_g64_f32", f32, 1),
+    ):
+        fmt = by_name(name)
+        codes, scales = quantize_op(
+            np.zeros((1, fmt.group), np.float32), FORMAT=fmt, C=u32, S=dtype
+        )
+        assert not codes.any()
+        assert scales.tolist() == [[code]]

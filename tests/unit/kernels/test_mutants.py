@@ -43,6 +43,8 @@ ENOUGH = {
     "qmv": "gguf_q4_1.*M=2|mlx_int4.*M=1",
     "sdpa_decode_split": "D=8,E=40|MODE=(mask|first)",
     "dequant_gather": "gguf_q4_1|mlx_int4",
+    "quantize": "FORMAT=(int3_g64|mxfp4)",
+    "quantize_affine": "f32,f32.*K=192",
     "dequantize": "gguf_q4_1|mlx_int|int8_row",
     "gated_activation": "VARIANT=(geglu_erf|swiglu_oai|swiglu_clip_after)",
     "gated_activation_packed": "VARIANT=swiglu_limit",
