@@ -35,6 +35,24 @@ IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
 }""",
+    "iron_f32_to_bf16": """
+IRON_DEVICE bf16 iron_f32_to_bf16(f32 x) {
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}""",
+    "iron_min_bound_f32": """
+IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}""",
+    "iron_max_bound_f32": """
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}""",
     "iron_fma_f32": """
 IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
   return __fmaf_rn(a, b, c);
@@ -127,7 +145,8 @@ CUDA = Dialect(
     functions=_functions(),
     entry=_entry,
     thread="(i32)threadIdx.x",
-    group="(i64)blockIdx.x",
+    group="blockIdx.x",
+    counts="u32",
     shared="__shared__",
     constant="static __device__ const",
     barrier="__syncthreads()",

@@ -18,6 +18,7 @@ from iron.ir.types import Tensor, Vector, tensor
 from iron.passes.combine import combine
 from iron.passes.dead import dead
 from iron.passes.scalarise import scalarise
+from iron.passes.unsigned import unsigned
 from iron.passes.vectorise import vectorise
 
 WORDS = (2, 4, 8, 16, 32, 64)
@@ -54,8 +55,8 @@ def forms(kernel: Kernel, symbol: str = "") -> Iterator[Form]:
     if found is not None:
         yield replace(found, unit=unit)
     if unit:
-        yield Form(straight, code_of(straight, symbol), unit=unit)
-    yield Form(kernel, code_of(kernel, symbol))
+        yield Form(straight, code_of(unsigned(straight), symbol), unit=unit)
+    yield Form(kernel, code_of(unsigned(kernel), symbol))
 
 
 def _unit_strides(kernel: Kernel) -> tuple[Kernel, frozenset[str]]:
@@ -80,7 +81,7 @@ def _straight(p: Param) -> Param:
 
 def _wide(kernel: Kernel, symbol: str) -> Form | None:
     """The form whose accesses of neighbours are words; None when there are none."""
-    joined = dead(combine(scalarise(kernel)))
+    joined = unsigned(dead(combine(scalarise(kernel))))
     facts = ranges(joined)
     names = dict(zip(joined.body.params, (p.name for p in joined.params), strict=True))
     found: set[Op] = set()

@@ -85,6 +85,16 @@ inline void ptx_cvt_f32_f16(float& to, unsigned short from) {
 inline void ptx_cvt_rn_f16_f32(unsigned short& to, float from) {
   to = (unsigned short)fibre_word((_Float16)from);
 }
+inline void ptx_cvt_rn_bf16_f32(unsigned short& to, float from) {
+  const unsigned bits = __float_as_uint(from);
+  to = (unsigned short)(from != from ? 0x7fff : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+inline void ptx_min_NaN_f32(float& to, float a, float b) {
+  to = a != a ? a : b != b ? b : a < b ? a : b;
+}
+inline void ptx_max_NaN_f32(float& to, float a, float b) {
+  to = a != a ? a : b != b ? b : a > b ? a : b;
+}
 
 // --- memory --------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from iron.passes import THREAD_PASSES
 from iron.passes.combine import combine
 from iron.passes.dead import dead
 from iron.passes.scalarise import scalarise
+from iron.passes.unsigned import unsigned
 
 forward, select, joining = (
     import_module(f"iron.passes.{n}") for n in ("forward", "select", "combine")
@@ -22,6 +23,7 @@ KEEPING = {
     **{name: (run,) for name, run in THREAD_PASSES if name not in ("fuse", "elementary")},
     "all": tuple(run for name, run in THREAD_PASSES if name != "fuse"),
     "combine": (scalarise, combine, dead),
+    "unsigned": (unsigned,),
 }
 COUNT = 50
 

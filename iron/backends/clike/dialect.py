@@ -33,7 +33,8 @@ class Dialect:
     opening of the kernel from its symbol, arguments and facts. `shared` and `constant` qualify
     declarations of group memory and tables, `barrier` is the statement. `thread` and `group` are
     this thread's and this group's number; `{simd}` in `thread` stands for the simd width. `pointer`
-    prints the type of a pointer into memory of a space.
+    prints the type of a pointer into memory of a space. `counts` is the type in which group numbers
+    are divided by launch extents.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Dialect:
     barrier: str
     pointer: Callable[[str, DType], str]
     long_suffix: str = "ll"
+    counts: str = "i64"
     keywords: frozenset[str] = frozenset()
 
     def prelude(self, text: str) -> str:

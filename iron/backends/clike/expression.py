@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import DType, f32, u16, u32
-from iron.ir.core import Op
+from iron.ir.core import Op, const_of, is_const
 
 PRIMARY, UNARY, PRODUCT, SUM = 16, 14, 13, 12
 ORDER, EQUAL, AND, XOR, OR, BOTH, EITHER, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3
@@ -120,6 +120,18 @@ def _dot4(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
     return call("iron_dot4_" + "_".join(str(a.type) for a in op.args[:2]), args)
 
 
+def _extreme(name: str) -> Spelling:
+    """Against a literal that is no zero there is no question of signed zeros."""
+    plain, bounded = _function(name), _function(f"{name}_bound")
+
+    def spell(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
+        known = [const_of(a) for a in op.args if is_const(a)]
+        simple = dtype is f32 and any(np.isfinite(v) and v != 0 for v in known)
+        return (bounded if simple else plain)(op, dtype, args)
+
+    return spell
+
+
 def _bitwise(symbol: str, level: int, truth: str, truth_level: int) -> Spelling:
     integers, bools = _infix(symbol, level), _infix(truth, truth_level)
 
@@ -196,8 +208,8 @@ SPELLINGS: dict[str, Spelling] = {
     "abs": _abs,
     "sign": _function("sign"),
     "copysign": _function("copysign"),
-    "min": _function("min"),
-    "max": _function("max"),
+    "min": _extreme("min"),
+    "max": _extreme("max"),
     "fmin": _function("fmin"),
     "fmax": _function("fmax"),
     "sqrt": _function("sqrt"),

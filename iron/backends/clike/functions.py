@@ -175,6 +175,8 @@ def _floats(put: Put) -> None:
     )
     put("iron_min_f32", "f32", "f32 a, f32 b", "return a < b || a != a ? a : b;")
     put("iron_max_f32", "f32", "f32 a, f32 b", "return a > b || a != a ? a : b;")
+    put("iron_min_bound_f32", "f32", "f32 a, f32 b", "return iron_min_f32(a, b);")
+    put("iron_max_bound_f32", "f32", "f32 a, f32 b", "return iron_max_f32(a, b);")
     put("iron_fmin_f32", "f32", "f32 a, f32 b", "return a < b || b != b ? a : b;")
     put("iron_fmax_f32", "f32", "f32 a, f32 b", "return a > b || b != b ? a : b;")
 

@@ -167,7 +167,7 @@ class Renderer:
             own = self.dialect.thread.replace("{simd}", str(self.kernel.simd))
             self.line(f"const i32 thread_index = {own};")
         if "group" in names:
-            self.line(f"const i64 group_index = {self.dialect.group};")
+            self.line(f"const {self.dialect.counts} group_index = {self.dialect.group};")
 
     # --- lines and names --------------------------------------------------------------------------
 
@@ -270,11 +270,13 @@ class Renderer:
     def group(self, op: Op) -> None:
         """This group's number along an axis: the first axis varies fastest."""
         axis, dtype = op.attrs
+        cast = "" if self.dialect.counts == "i64" else f"({self.dialect.counts})"
         text = "group_index"
         for outer in range(axis):
-            text = f"{text} / extent{outer}" if outer == 0 else f"({text}) / extent{outer}"
+            held = text if outer == 0 else f"({text})"
+            text = f"{held} / {cast}extent{outer}"
         if axis < self.kernel.rank - 1:
-            text = f"({text}) % extent{axis}" if axis else f"{text} % extent{axis}"
+            text = f"({text}) % {cast}extent{axis}" if axis else f"{text} % {cast}extent{axis}"
         self.declare(op.results[0], f"({dtype})({text})", f"group{axis}")
 
     # --- control ----------------------------------------------------------------------------------
