@@ -48,9 +48,15 @@ def compiled(text: str, suffix: str, flags: Sequence[str], name: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="iron-") as folder:
         source, made = Path(folder) / f"text{suffix}", Path(folder) / "made"
         source.write_text(text)
-        command = [path, *flags, str(source), "-o", str(made)]
+        # From inside the folder: its name would be part of what clang makes.
+        command = [path, *flags, source.name, "-o", made.name]
         done = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}, check=False
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
         )
         if done.returncode != 0:
             raise _refused(name, done.stderr)

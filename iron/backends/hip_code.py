@@ -8,6 +8,7 @@ from iron.targets.target import Target
 _FLAGS = (
     *("-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib"),
     *("-std=c++17", "-O3", "-mcode-object-version=5", "-ffp-contract=off"),
+    "-fuse-cuid=none",  # a digest of the file's path
 )
 
 

@@ -18,8 +18,9 @@ from iron.cli.rows import document as rows_document
 from iron.cli.test import campaign_of
 from iron.emit import documents
 from iron.emit.directory import replacing, write
+from iron.emit.family import Destination
 from iron.emit.manifest import document
-from iron.emit.targets import FAMILIES, Destination, destination
+from iron.emit.targets import FAMILIES, destination
 from iron.errors import error
 from iron.worker.building import Order
 from iron.worker.campaign import Row

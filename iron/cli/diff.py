@@ -1,4 +1,4 @@
-"""`iron diff`: two snapshots of speed side by side."""
+"""`iron diff`: two snapshots, of speed or of generated code, side by side."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ import typer
 from iron.bench.compare import THRESHOLD, Comparison, compare
 from iron.bench.snapshot import load
 from iron.cli.changes import document, print_changes
+from iron.cli.code import diff_code
 from iron.cli.output import JsonFlag, print_json
 from iron.errors import error
 
 
 def diff(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A snapshot or bench JSON.")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The later one.")],
+    after: Annotated[
+        Path | None,
+        typer.Argument(metavar="AFTER", help="The later one; with --code, left out, the code now."),
+    ] = None,
     threshold: Annotated[
         float, typer.Option("--threshold", metavar="PCT", help="Smaller changes are none.")
     ] = THRESHOLD,
@@ -31,16 +35,25 @@ def diff(
     filter: Annotated[
         list[str] | None, typer.Option("-f", "--filter", help="Only rows with this in their name.")
     ] = None,
+    code: Annotated[
+        bool, typer.Option("--code", help="The generated code of two code snapshots.")
+    ] = False,
     json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Compares two snapshots row by row; exit status 1 when a row became slower.
 
     A change counts when medians differ by more than the threshold, the middle 60 % of the timings
-    do not overlap, and the machine's own ceilings did not move along.
+    do not overlap, and the machine's own ceilings did not move along. With --code it shows how the
+    generated code differs; after a refactor of the compiler it must not.
 
     Example: `iron snap -o before.json`, change something, `iron snap -o after.json`,
     `iron diff before.json after.json --only-regressions`
     """
+    if code:
+        diff_code(before, after, tuple(filter or ()), json)
+        return
+    if after is None:
+        raise error("E0803", "AFTER is missing", help="only --code compares with what is there now")
     if only_regressions and only_improvements:
         raise error("E0803", "--only-regressions and --only-improvements leave nothing")
     found = _kept(compare(load(before), load(after), threshold, sort), tuple(filter or ()))

@@ -17,7 +17,8 @@ from iron.cli.configuration import load
 from iron.cli.output import JsonFlag, console, print_json, print_table
 from iron.cli.specimen import Specimen, choose, library, named, spelled
 from iron.compiler import lower
-from iron.emit.targets import NATIVE, Destination, destination
+from iron.emit.family import Destination
+from iron.emit.targets import NATIVE, destination
 from iron.errors import error
 from iron.ir.core import Kernel
 from iron.ir.text import print_kernel

@@ -83,6 +83,14 @@ def _print_faults(out: Console, row: Row) -> None:
         out.print(f"        and {len(row.faults) - FAULTS_SHOWN} more")
 
 
+def print_red(rows: list[Row]) -> None:
+    """The red rows of a campaign that showed nothing while it ran, on standard error."""
+    out = console(stderr=True)
+    for row in rows:
+        out.print(f"{row.backend} {row.name}", style="red", markup=False)
+        _print_faults(out, row)
+
+
 def report(rows: list[Row], seconds: float) -> None:
     """The last line: how many of what, and how many failed."""
     out = console()

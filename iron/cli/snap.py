@@ -11,6 +11,7 @@ from iron.bench import snapshot
 from iron.bench.snapshot import Document
 from iron.bench.tree import clean
 from iron.cli.bench import campaign, checked, collect
+from iron.cli.code import snap_code
 from iron.cli.configuration import load
 from iron.cli.output import console
 from iron.errors import error
@@ -37,13 +38,29 @@ def snap(
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Time a tree with uncommitted changes.")
     ] = False,
+    code: Annotated[
+        bool, typer.Option("--code", help="Save the generated code instead; times nothing.")
+    ] = False,
+    targets: Annotated[
+        str | None,
+        typer.Option("--targets", help="With --code: `cpu,cuda:sm_90a`; left out, all of them."),
+    ] = None,
+    dtypes: Annotated[
+        str | None, typer.Option("--dtypes", help="With --code: only these dtypes.")
+    ] = None,
 ) -> None:
     """Saves a performance snapshot: kernels and ceilings, no peers.
 
-    It goes to `snapshots/<device>-<backend>-<commit>.json` unless -o says otherwise.
+    It goes to `snapshots/<device>-<backend>-<commit>.json` unless -o says otherwise. With --code it
+    is the text of every kernel for every target, and goes to `code.snapshot`.
 
-    Example: `iron snap -f norm --note "before the rewrite"`
+    Example: `iron snap -f norm --note "before the rewrite"`, or `iron snap --code`
     """
+    if code:
+        snap_code(output, tuple(filter or ()), dtypes, targets)
+        return
+    if targets or dtypes:
+        raise error("E0803", "--targets and --dtypes go with --code")
     if source is not None:
         found = {**snapshot.load(source), **({"note": note} if note else {})}
         if filter:

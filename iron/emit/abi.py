@@ -2,6 +2,8 @@
 
 A CPU object takes the fields as a block of 8-byte words. A kernel of a grid (CUDA, HIP, Metal)
 takes each as an argument of its own, and one linear group number that it takes apart by extents.
+A Metal kernel takes tensors as buffers and the others as a structure in the buffer after them, a
+Vulkan module tensors as bindings and the others at byte offsets of one block.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ from iron.dtypes import DType
 
 
 class Field(Protocol):
-    """One field: a `pointer`, `scalar`, `dim`, `stride` along `axis`, launch `extent` along it, or
-    `streams`, whether the outputs in `name` are large enough to be written past the caches."""
+    """One field.
+
+    A `pointer`; a `scalar` or `dim`; a `stride` along `axis` or launch `extent` along it; the
+    `origin`, where a tensor begins in its binding; the `first` group of a dispatch; a `zero`; or
+    `streams`, whether the outputs in `name` are large enough to be written past the caches.
+    """
 
     @property
     def kind(self) -> str:
@@ -43,12 +49,31 @@ def record(fields: Sequence[Field]) -> list[dict[str, Any]]:
     return [_record(field) for field in fields]
 
 
+def structure(fields: Sequence[Field]) -> tuple[int, list[dict[str, Any]]]:
+    """The bytes of a C structure of these fields, and the fields with their offsets in it."""
+    placed: list[dict[str, Any]] = []
+    size, widest = 0, 1
+    for field in fields:
+        bytes = field.dtype.bytes if field.dtype is not None else 8
+        size = -(-size // bytes) * bytes
+        placed.append({**_record(field), "offset": size})
+        size, widest = size + bytes, max(widest, bytes)
+    return -(-size // widest) * widest, placed
+
+
 def _record(field: Field) -> dict[str, Any]:
+    offset = getattr(field, "offset", None)
+    return _plain(field) if offset is None else {**_plain(field), "offset": offset}
+
+
+def _plain(field: Field) -> dict[str, Any]:
     match field.kind:
         case "streams":
             return {"kind": "streams", "names": field.name.split(), "from_bytes": STREAM_FROM}
-        case "pointer":
-            return {"kind": "pointer", "name": field.name}
+        case "pointer" | "origin":
+            return {"kind": field.kind, "name": field.name}
+        case "first" | "zero":
+            return {"kind": field.kind}
         case "stride":
             return {"kind": "stride", "name": field.name, "axis": field.axis}
         case "extent":

@@ -10,9 +10,8 @@ from typing import Any
 
 from iron.analysis.budget import check_budget
 from iron.compiler import lower
-from iron.emit import abi
+from iron.emit.family import Destination
 from iron.emit.manifest import Specialised, entry
-from iron.emit.targets import Destination, Made
 from iron.ir.text import print_kernel
 
 
@@ -37,7 +36,7 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
     check_budget(lowered, to.target)
     wanted = {s: kind for kind, ends in to.family.kinds.items() if kind in kinds for s in ends}
     started = perf_counter()
-    made = to.family.make(lowered, to.target, symbol, wanted) if wanted else Made({})
+    made = to.family.make(lowered, to.target, symbol, wanted)
     seconds[to.family.name] = perf_counter() - started
     files = {to.path(symbol, s): (kind, made.files[s]) for s, kind in wanted.items()}
     if "ir" in kinds:
@@ -46,11 +45,11 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
         "target": to.name,
         "features": sorted(to.target.features),
         "preference": preference(of, to),
-        "arguments": abi.record(to.family.fields(lowered)),
+        **made.facts,
         "resources": dict(made.resources),
-        "files": [_file(kind, path, data) for path, (kind, data) in sorted(files.items())],
+        "files": [_file(kind, path, data) for path, (kind, data) in sorted(files.items()) if data],
     }
-    return Built(entry(of, [record]), {p: data for p, (_, data) in files.items()}, seconds)
+    return Built(entry(of, [record]), {p: data for p, (_, data) in files.items() if data}, seconds)
 
 
 def text(of: Specialised, to: Destination) -> str:

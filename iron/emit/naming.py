@@ -64,11 +64,12 @@ def _differs(value: Any, default: Any) -> bool:
 
 
 def _pair(name: str, value: Any) -> str:
-    """`vec4`, `one_plus`, `no_one_plus`, `l2_3`."""
+    """`vec4`, `one_plus`, `no_one_plus`, `l2_3`, `op_silu`."""
     plain = name.lower()
     if isinstance(value, bool):
         return plain if value else f"no_{plain}"
-    return f"{plain}{'_' if plain[-1].isdigit() else ''}{_word(value)}"
+    joined = isinstance(value, int) and not plain[-1].isdigit()
+    return f"{plain}{'' if joined else '_'}{_word(value)}"
 
 
 def _present(declared: KernelFunction, binding: Binding) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What Iron can emit code for: one row a family of targets, and how a kernel becomes its files.
+"""What Iron can emit code for: one row a family of targets.
 
 A target is named `family` or `family:architecture`, as in `cuda:sm_90a`.
 """
@@ -6,71 +6,24 @@ A target is named `family` or `family:architecture`, as in `cuda:sm_90a`.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+import shutil
+import subprocess
+from collections.abc import Collection
 from typing import Final
 
-from iron.backends import cuda_code, nvrtc
+from iron.backends import clang, code_object, cuda_code, hip_code, nvrtc, spirv
+from iron.backends.clike import render
 from iron.backends.cpu import machine
-from iron.backends.cpu.entry import compile_kernel, layout
-from iron.emit.abi import Field
+from iron.backends.cpu.entry import compile_kernel
+from iron.backends.hip import HIP
+from iron.backends.msl import MSL
+from iron.emit import abi
+from iron.emit.family import Destination, Family, Made
 from iron.errors import error
 from iron.ir.core import Kernel
-from iron.targets import cpu, nvidia
+from iron.passes.scalarise import scalarise
+from iron.targets import amd, apple, cpu, nvidia, vulkan
 from iron.targets.target import Target
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Files by suffix, and what the target's own compiler reports, such as registers a thread."""
-
-    files: Mapping[str, bytes]
-    resources: Mapping[str, int] = field(default_factory=dict[str, int])
-
-
-Make = Callable[[Kernel, Target, str, Collection[str]], Made]
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Targets that share their code generator.
-
-    `language` is what its text is written in, `text` the suffix of it. `kinds` maps each kind of
-    artefact to the suffixes of its files. `make` gives at least the files of the wanted suffixes,
-    from a lowered kernel, the target and the symbol. `target` finds a target by architecture
-    (None: no such), the first of `architectures` is the default. `fields` is how arguments reach
-    the code. `ready` raises E0603 when a tool that these kinds need is missing.
-    """
-
-    name: str
-    language: str
-    text: str
-    kinds: Mapping[str, tuple[str, ...]]
-    architectures: tuple[str, ...]
-    target: Callable[[str], Target | None]
-    make: Make
-    fields: Callable[[Kernel], Sequence[Field]]
-    ready: Callable[[Collection[str]], None] = field(default=lambda kinds: None)
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """A family and one architecture of it."""
-
-    family: Family
-    architecture: str
-    target: Target
-
-    @property
-    def name(self) -> str:
-        """`family:architecture`, or the family where it has no architectures."""
-        return f"{self.family.name}:{self.architecture}" if self.architecture else self.family.name
-
-    def path(self, symbol: str, suffix: str) -> str:
-        """Where a file lies in the artefact directory: `cuda/iron_copy_f32_1a2b3c4d.sm_90a.ptx`."""
-        middle = f".{self.architecture}" if self.architecture else ""
-        return f"{self.family.name}/{symbol}{middle}{suffix}"
-
 
 # --- CPU ------------------------------------------------------------------------------------------
 
@@ -88,33 +41,99 @@ def _cpu_level() -> str:
 
 
 def _cpu(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
-    text = compile_kernel(kernel, target, symbol).text
-    files = {".ll": text.encode()}
+    made = compile_kernel(kernel, target, symbol)
+    files = {".ll": made.text.encode()}
     if ".o" in wanted:
-        files[".o"] = machine.object_code(text, target)
-    return Made(files)
+        files[".o"] = machine.object_code(made.text, target)
+    return Made(files, {"arguments": abi.record(made.fields)})
 
 
 # --- CUDA -----------------------------------------------------------------------------------------
 
 
 def _cuda(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
-    text = cuda_code.code_of(kernel, symbol).text
-    source = {".cu": text.source.encode()}
+    code = cuda_code.code_of(kernel, symbol)
+    files = {".cu": code.text.source.encode()}
+    facts = {"arguments": abi.record(code.fields)}
     if not {".ptx", ".cubin"} & set(wanted):
-        return Made(source)
-    made = nvrtc.compile_text(text.source, target.name, symbol, text.lines)
+        return Made(files, facts)
+    made = nvrtc.compile_text(code.text.source, target.name, symbol, code.text.lines)
     resources = {
         "registers": made.registers,
         "spill_bytes": made.spill_bytes,
         "shared_bytes": made.shared_bytes,
     }
-    return Made({**source, ".ptx": made.ptx.encode(), ".cubin": made.cubin}, resources)
+    return Made({**files, ".ptx": made.ptx.encode(), ".cubin": made.cubin}, facts, resources)
 
 
 def _nvrtc(kinds: Collection[str]) -> None:
     if {"ptx", "cubin"} & set(kinds):
         nvrtc.api()
+
+
+# --- HIP ------------------------------------------------------------------------------------------
+
+
+def _hip(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
+    text = render(scalarise(kernel), HIP[target.simd], symbol)
+    files = {".hip": text.source.encode()}
+    facts = {"arguments": abi.record(cuda_code.fields(kernel))}
+    if ".hsaco" not in wanted:
+        return Made(files, facts)
+    files[".hsaco"] = hip_code.compile_text(text.source, target, symbol)
+    (found,) = code_object.resources(files[".hsaco"])
+    resources = {
+        "registers": found.vector_registers,
+        "scalar_registers": found.scalar_registers,
+        "spilled_registers": found.spilled_registers,
+        "shared_bytes": found.shared_bytes,
+    }
+    return Made(files, facts, resources)
+
+
+def _clang(kinds: Collection[str]) -> None:
+    if "hsaco" in kinds:
+        clang.compiler()
+
+
+# --- Metal ----------------------------------------------------------------------------------------
+
+
+def _metal(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
+    text = render(scalarise(kernel), MSL, symbol)
+    fields = cuda_code.fields(kernel)
+    size, placed = abi.structure([f for f in fields if f.kind != "pointer"])
+    buffers = [f for f in fields if f.kind == "pointer"]
+    facts = {"arguments": [*abi.record(buffers), *placed], "value_bytes": size}
+    return Made({".metal": text.source.encode()}, facts)
+
+
+# --- Vulkan ---------------------------------------------------------------------------------------
+
+VULKAN_LEVELS: Final = {"usual": vulkan.USUAL, "least": vulkan.LEAST}
+
+
+def _vulkan(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
+    made = spirv.encode(kernel, target)
+    files = {".spv": made.words, ".tables": made.tables}
+    if ".spvasm" in wanted:
+        files[".spvasm"] = _disassembled(made.words)
+    facts = {
+        "arguments": abi.record(made.block.fields),
+        "bindings": list(made.bindings),
+        "pushed": made.block.pushed,
+        "full_subgroups": made.full,
+        "entry": made.entry,
+    }
+    return Made(files, facts, {"shared_bytes": made.shared_bytes})
+
+
+def _disassembled(words: bytes) -> bytes:
+    tool = shutil.which("spirv-dis")
+    if tool is None:
+        raise error("E0603", "spirv-dis is missing", help="apt-get install spirv-tools")
+    command = [tool, "--no-color", "--no-header", "-"]
+    return subprocess.run(command, input=words, capture_output=True, check=True).stdout
 
 
 # --- the list -------------------------------------------------------------------------------------
@@ -128,7 +147,6 @@ _FAMILIES = (
         (_cpu_level(), *(n for n in cpu.LEVELS if n != _cpu_level()), NATIVE),
         _cpu_target,
         _cpu,
-        layout,
     ),
     Family(
         "cuda",
@@ -138,8 +156,35 @@ _FAMILIES = (
         tuple(nvidia.LEVELS),
         nvidia.LEVELS.get,
         _cuda,
-        cuda_code.fields,
         _nvrtc,
+    ),
+    Family(
+        "hip",
+        "HIP",
+        ".hip",
+        {"hip": (".hip",), "hsaco": (".hsaco",)},
+        ("gfx942", *(n for n in amd.LEVELS if n != "gfx942")),
+        amd.LEVELS.get,
+        _hip,
+        _clang,
+    ),
+    Family(
+        "metal",
+        "Metal",
+        ".metal",
+        {"msl": (".metal",)},
+        tuple(apple.LEVELS),
+        apple.LEVELS.get,
+        _metal,
+    ),
+    Family(
+        "vulkan",
+        "SPIR-V",
+        ".spvasm",
+        {"spirv": (".spv", ".tables")},
+        tuple(VULKAN_LEVELS),
+        VULKAN_LEVELS.get,
+        _vulkan,
     ),
 )
 

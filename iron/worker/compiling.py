@@ -16,8 +16,9 @@ from iron.check.prepare import Prepared, prepare
 from iron.check.specialisations import specialise
 from iron.emit.build import build, text
 from iron.emit.directory import write
+from iron.emit.family import Destination
 from iron.emit.manifest import Specialised
-from iron.emit.targets import Destination, destination
+from iron.emit.targets import destination
 from iron.errors import KernelError
 from iron.lang.declare import PlanFunction
 from iron.worker.protocol import Message

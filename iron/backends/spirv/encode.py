@@ -27,6 +27,7 @@ from iron.backends.spirv.words import (
 from iron.dtypes import DType, u32
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, const_of, is_const
+from iron.ir.places import package_path
 from iron.ir.types import Tensor, element
 from iron.targets.target import Target
 
@@ -311,7 +312,7 @@ class Encoder:
 
     def _line(self, loc: Loc | None) -> None:
         if loc is not None and loc != self._loc:
-            self.m.do(Code.Line, self.m.file(loc.file), loc.line, loc.col + 1)
+            self.m.do(Code.Line, self.m.file(package_path(loc.file)), loc.line, loc.col + 1)
         self._loc = loc
 
     def _title(self, op: Op, before: int) -> None:

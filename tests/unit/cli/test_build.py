@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,22 +101,32 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def emitted(out: str, seed: int) -> dict[str, bytes]:
-    command = (sys.executable, "-m", "iron", "emit", "--targets", "cpu,cuda:sm_90a")
+def emitted(project: Path, seed: int) -> dict[str, bytes]:
+    command = (
+        sys.executable,
+        "-m",
+        "iron",
+        "emit",
+        "--targets",
+        "cpu,cuda:sm_90a,hip,metal,vulkan",
+    )
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    done = subprocess.run((*command, "-o", out), env=environment, capture_output=True, text=True)
+    command += ("-o", "out")
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return files(Path(out))
+    return files(project / "out")
 
 
-def test_artefacts_are_the_same_bytes_in_two_processes(project: Path):
-    first, second = emitted("one", 1), emitted("two", 2)
+def test_artefacts_are_the_same_bytes_in_two_processes_and_places(project: Path):
+    elsewhere = project.parent / "elsewhere"
+    shutil.copytree(project, elsewhere)
+    first, second = emitted(project, 1), emitted(elsewhere, 2)
     assert first == second
     manifest = json.loads(first["manifest.json"])
     jsonschema.validate(manifest, schema())
     named = {f["path"] for k in manifest["kernels"] for t in k["targets"] for f in t["files"]}
-    documents = {p for p in first if p == "manifest.json" or p.startswith(("c/", "swift/"))}
-    assert named | documents == set(first)
+    hosts = {"c/iron_kernels.c", "c/iron_kernels.h", "swift/IronKernels.swift", "metal/build.sh"}
+    assert named | hosts | {"manifest.json"} == set(first)
     # Each file under the symbol of its kernel.
     for kernel in manifest["kernels"]:
         for target in kernel["targets"]:
@@ -176,3 +187,21 @@ def test_nothing_chosen_is_bad_usage(project: Path, capsys: pytest.CaptureFixtur
     assert run(["emit", "-f", "nowhere", "-o", "out"]) == 2
     assert "no kernel matches" in capsys.readouterr().out
     assert not (project / "out").exists()
+
+
+def test_the_same_code_shows_no_difference_and_other_code_does(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["snap", "--code", "--targets", "cpu,cuda", "-o", "before"]) == 0
+    assert "8 texts for cpu:x86-64-v3, cuda:sm_80 in before" in capsys.readouterr().out
+    file = project / "own" / "kernels.py"
+    # Places in the source are no part of the code.
+    file.write_text(file.read_text().replace("def scaled(factor", "\n\ndef scaled(factor"))
+    assert run(["diff", "--code", "before"]) == 0
+    assert "no difference in 8 texts" in capsys.readouterr().out
+    file.write_text(file.read_text().replace("THREADS: Const = 64", "THREADS: Const = 128"))
+    assert run(["diff", "--code", "before", "-f", "vec4 cuda"]) == 1
+    shown = capsys.readouterr().out
+    assert '-extern "C" __global__ void __launch_bounds__(64) iron_copy_rows_vec4(' in shown
+    assert '+extern "C" __global__ void __launch_bounds__(128) iron_copy_rows_vec4(' in shown
+    assert "1 of 8 texts differ" in shown

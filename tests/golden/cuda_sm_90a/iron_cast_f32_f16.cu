@@ -1,0 +1,33 @@
+typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
+typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
+typedef float f32;
+#define IRON_DEVICE static __device__ __forceinline__
+#define IRON_CONSTANT_F32(bits) \
+  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
+                                                                    : __builtin_nanf(""))
+IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
+  f16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
+  return (i32)((u32)a + (u32)b);
+}
+IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
+  return (i32)((u32)a * (u32)b);
+}
+
+extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16(
+    const f32* x,
+    f16* y,
+    const i32 N) {
+  const i32 thread_index = (i32)threadIdx.x;
+  const i64 group_index = (i64)blockIdx.x;
+  const i32 group0 = (i32)(group_index);
+  const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  if (i < N) {
+    const f32 x_at = x[i];
+    y[i] = iron_f32_to_f16(x_at);
+  }
+}

@@ -1,0 +1,134 @@
+#pragma clang fp contract(off)
+#ifndef __global__
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#endif
+typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
+typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
+typedef float f32;
+#define IRON_DEVICE static __device__ __forceinline__
+#define IRON_CONSTANT_F32(bits) \
+  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
+                                                                    : __builtin_nanf(""))
+IRON_DEVICE i32 iron_thread() {
+  return (i32)__builtin_amdgcn_workitem_id_x();
+}
+IRON_DEVICE i64 iron_group() {
+  return (i64)__builtin_amdgcn_workgroup_id_x();
+}
+IRON_DEVICE void iron_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+IRON_DEVICE u32 iron_f32_to_bits(f32 x) {
+  return __builtin_bit_cast(u32, x);
+}
+IRON_DEVICE f32 iron_bits_to_f32(u32 x) {
+  return __builtin_bit_cast(f32, x);
+}
+IRON_DEVICE i32 iron_lane() {
+  return (i32)__builtin_amdgcn_mbcnt_lo(~0u, 0u);
+}
+IRON_DEVICE u32 iron_from_lane(u32 x, i32 lane) {
+  return (u32)__builtin_amdgcn_ds_bpermute(4 * lane, (i32)x);
+}
+IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) {
+  const i32 lane = iron_lane() ^ step;
+  return iron_bits_to_f32(iron_from_lane(iron_f32_to_bits(x), lane));
+}
+IRON_DEVICE f32 iron_shuffle_up_f32(f32 x, i32 step) {
+  const i32 lane = iron_lane() - step;
+  return iron_bits_to_f32(iron_from_lane(iron_f32_to_bits(x), lane));
+}
+IRON_DEVICE f32 iron_shifted_f32(f32 x, f32 unit, i32 place) {
+  const f32 left = iron_shuffle_up_f32(x, 1);
+  return place > 0 ? left : unit;
+}
+IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
+  return (i32)((u32)a + (u32)b);
+}
+IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
+  return (i32)((u32)a * (u32)b);
+}
+IRON_DEVICE i32 iron_min_i32(i32 a, i32 b) {
+  return a < b ? a : b;
+}
+
+extern "C" __global__ void __launch_bounds__(256) iron_scan_rows_f32_no_exclusive(
+    const f32* x,
+    f32* y,
+    const i32 R,
+    const i32 N,
+    const i64 x_stride0,
+    const i64 y_stride0,
+    const i64 extent0) {
+  __shared__ f32 pile[8];
+  const i32 thread_index = iron_thread();
+  const i64 group_index = iron_group();
+  const i32 block = (i32)(group_index % extent0);
+  const i32 row = (i32)(group_index / extent0);
+  const i32 low = iron_mul_i32(block, N);
+  const i32 high = iron_min_i32(iron_add_i32(low, N), N);
+  f32 total = 0.0f;
+  for (i32 base = low; base < high; base += 256) {
+    const i32 first = iron_add_i32(base, thread_index);
+    const bool t = first < high;
+    f32 _choice;
+    if (t) {
+      const f32 x_at = x[(i64)row * x_stride0 + first];
+      _choice = x_at;
+    } else {
+      _choice = 0.0f;
+    }
+    const f32 mine = 0.0f + _choice;
+    f32 scan = mine;
+    const i32 place = thread_index % 32;
+    for (i32 step = 1; step < 32; step *= 2) {
+      const f32 before = iron_shuffle_up_f32(scan, step);
+      if (place >= step) {
+        scan = before + scan;
+      }
+    }
+    f32 shifted = iron_shifted_f32(scan, 0.0f, place);
+    if (thread_index % 32 == 31) {
+      pile[thread_index / 32] = scan;
+    }
+    iron_barrier();
+    f32 base2 = 0.0f;
+    const i32 number = thread_index % 256 / 32;
+    for (i32 run = 0; run < number; ++run) {
+      const f32 total2 = pile[run];
+      base2 = base2 + total2;
+    }
+    shifted = base2 + shifted;
+    iron_barrier();
+    const f32 run = total + shifted + _choice;
+    if (t) {
+      y[(i64)row * y_stride0 + first] = run;
+    }
+    f32 sum = mine;
+    for (i32 step = 1; step < 32; step *= 2) {
+      const f32 other = iron_shuffle_xor_f32(sum, step);
+      const bool upper = (thread_index & step) != 0;
+      const f32 low2 = upper ? other : sum;
+      const f32 high2 = upper ? sum : other;
+      sum = low2 + high2;
+    }
+    if (thread_index % 32 == 0) {
+      pile[thread_index / 32] = sum;
+    }
+    iron_barrier();
+    sum = pile[0];
+    for (i32 run = 1; run < 8; ++run) {
+      const f32 next = pile[run];
+      sum = sum + next;
+    }
+    iron_barrier();
+    total = total + sum;
+  }
+}

@@ -1,0 +1,109 @@
+#pragma clang fp contract(off)
+#ifndef __global__
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#endif
+typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
+typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
+typedef float f32;
+#define IRON_DEVICE static __device__ __forceinline__
+#define IRON_CONSTANT_F32(bits) \
+  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
+                                                                    : __builtin_nanf(""))
+IRON_DEVICE i32 iron_thread() {
+  return (i32)__builtin_amdgcn_workitem_id_x();
+}
+IRON_DEVICE i64 iron_group() {
+  return (i64)__builtin_amdgcn_workgroup_id_x();
+}
+IRON_DEVICE void iron_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+IRON_DEVICE u32 iron_f32_to_bits(f32 x) {
+  return __builtin_bit_cast(u32, x);
+}
+IRON_DEVICE f32 iron_bits_to_f32(u32 x) {
+  return __builtin_bit_cast(f32, x);
+}
+IRON_DEVICE i32 iron_lane() {
+  return (i32)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+}
+IRON_DEVICE u32 iron_from_lane(u32 x, i32 lane) {
+  return (u32)__builtin_amdgcn_ds_bpermute(4 * lane, (i32)x);
+}
+IRON_DEVICE i32 iron_shuffle_xor_i32(i32 x, i32 step) {
+  const i32 lane = iron_lane() ^ step;
+  return (i32)iron_from_lane((u32)x, lane);
+}
+IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) {
+  const i32 lane = iron_lane() ^ step;
+  return iron_bits_to_f32(iron_from_lane(iron_f32_to_bits(x), lane));
+}
+
+extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
+    const f32* x,
+    u32* y,
+    const i32 R,
+    const i32 N,
+    const i64 x_stride0) {
+  __shared__ f32 pile[4];
+  __shared__ i32 pile2[4];
+  const i32 thread_index = iron_thread();
+  const i64 group_index = iron_group();
+  const i32 row = (i32)(group_index);
+  i32 at = 0;
+  f32 best = iron_bits_to_f32(0xff800000u);
+  for (i32 i = thread_index; i < N; i += 256) {
+    const f32 value = x[(i64)row * x_stride0 + i];
+    const bool a_nan = best != best;
+    const bool b_nan = value != value;
+    const bool level = best == value || a_nan && b_nan;
+    const bool better = value > best || b_nan && !a_nan || level && i < at;
+    at = better ? i : at;
+    best = better ? value : best;
+  }
+  f32 best2 = best;
+  i32 at2 = at;
+  for (i32 step = 1; step < 64; step *= 2) {
+    const f32 other = iron_shuffle_xor_f32(best2, step);
+    const i32 other2 = iron_shuffle_xor_i32(at2, step);
+    const bool upper = (thread_index & step) != 0;
+    const f32 low = upper ? other : best2;
+    const i32 low2 = upper ? other2 : at2;
+    const f32 high = upper ? best2 : other;
+    const i32 high2 = upper ? at2 : other2;
+    const bool a_nan2 = low != low;
+    const bool b_nan2 = high != high;
+    const bool level2 = low == high || a_nan2 && b_nan2;
+    const bool better2 = high > low || b_nan2 && !a_nan2 || level2 && high2 < low2;
+    best2 = better2 ? high : low;
+    at2 = better2 ? high2 : low2;
+  }
+  if (thread_index % 64 == 0) {
+    pile[thread_index / 64] = best2;
+    pile2[thread_index / 64] = at2;
+  }
+  iron_barrier();
+  best2 = pile[0];
+  at2 = pile2[0];
+  for (i32 run = 1; run < 4; ++run) {
+    const f32 next = pile[run];
+    const i32 next2 = pile2[run];
+    const bool a_nan3 = best2 != best2;
+    const bool b_nan3 = next != next;
+    const bool level3 = best2 == next || a_nan3 && b_nan3;
+    const bool better3 = next > best2 || b_nan3 && !a_nan3 || level3 && next2 < at2;
+    best2 = better3 ? next : best2;
+    at2 = better3 ? next2 : at2;
+  }
+  iron_barrier();
+  if (thread_index == 0) {
+    y[row] = (u32)at2;
+  }
+}

@@ -1,0 +1,137 @@
+#include <metal_stdlib>
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+using namespace metal;
+typedef char i8; typedef short i16; typedef int i32; typedef long i64;
+typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
+typedef ushort f16; typedef ushort bf16; typedef float f32;
+#define IRON_CONSTANT_F32(bits) \
+  ((bits) == 0x7f800000u ? INFINITY : (bits) == 0xff800000u ? -INFINITY : NAN)
+static inline void iron_barrier() {
+  threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+}
+static inline u32 iron_f32_to_bits(f32 x) { return as_type<u32>(x); }
+static inline f32 iron_bits_to_f32(u32 x) { return as_type<f32>(x); }
+static inline f32 iron_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
+static inline f32 iron_shuffle_xor_f32(f32 x, i32 step) {
+  return (f32)simd_shuffle_xor((f32)x, (ushort)step);
+}
+static inline i32 iron_add_i32(i32 a, i32 b) {
+  return (i32)((u32)a + (u32)b);
+}
+static inline i32 iron_sub_i32(i32 a, i32 b) {
+  return (i32)((u32)a - (u32)b);
+}
+static inline i32 iron_shl_i32(i32 a, i32 b) {
+  return (i32)((u32)a << ((u32)b & 31u));
+}
+static inline i32 iron_shr_i32(i32 a, i32 b) {
+  return (i32)(a >> ((u32)b & 31u));
+}
+static inline f32 iron_min_f32(f32 a, f32 b) {
+  return a < b || a != a ? a : b;
+}
+static inline f32 iron_max_f32(f32 a, f32 b) {
+  return a > b || a != a ? a : b;
+}
+
+struct iron_softmax_f32_no_log_arguments {
+  f32 scale;
+  i32 R;
+  i32 N;
+  i64 x_stride0;
+  i64 y_stride0;
+};
+
+[[max_total_threads_per_threadgroup(256)]]
+kernel void iron_softmax_f32_no_log(
+    device const f32* x [[buffer(0)]],
+    device f32* y [[buffer(1)]],
+    constant iron_softmax_f32_no_log_arguments& arguments [[buffer(2)]],
+    const uint group_position [[threadgroup_position_in_grid]],
+    const uint simd_index [[simdgroup_index_in_threadgroup]],
+    const uint lane_index [[thread_index_in_simdgroup]]) {
+  const f32 scale = arguments.scale;
+  const i32 R = arguments.R;
+  const i32 N = arguments.N;
+  const i64 x_stride0 = arguments.x_stride0;
+  const i64 y_stride0 = arguments.y_stride0;
+  threadgroup f32 pile[8];
+  const i32 thread_index = (i32)(simd_index * 32u + lane_index);
+  const i64 group_index = (i64)group_position;
+  const i32 row = (i32)(group_index);
+  f32 top = iron_bits_to_f32(0xff800000u);
+  for (i32 i = thread_index; i < N; i += 256) {
+    const f32 x_at = x[(i64)row * x_stride0 + i];
+    const f32 top2 = iron_max_f32(top, x_at * scale);
+    top = top2;
+  }
+  f32 top3 = top;
+  for (i32 step = 1; step < 32; step *= 2) {
+    const f32 other = iron_shuffle_xor_f32(top3, step);
+    const bool upper = (thread_index & step) != 0;
+    const f32 low = upper ? other : top3;
+    const f32 high = upper ? top3 : other;
+    top3 = iron_max_f32(low, high);
+  }
+  if (thread_index % 32 == 0) {
+    pile[thread_index / 32] = top3;
+  }
+  iron_barrier();
+  top3 = pile[0];
+  for (i32 run = 1; run < 8; ++run) {
+    const f32 next = pile[run];
+    top3 = iron_max_f32(top3, next);
+  }
+  iron_barrier();
+  const f32 t = -top3;
+  f32 total = 0.0f;
+  for (i32 i2 = thread_index; i2 < N; i2 += 256) {
+    const f32 x_at2 = x[(i64)row * x_stride0 + i2];
+    const f32 t2 = iron_min_f32(iron_max_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
+    const f32 t4 = t3 - 1.2582912e+07f;
+    const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
+    const i32 t6 = (i32)iron_f32_to_bits(t3);
+    const f32 t7 = iron_fma_f32(iron_fma_f32(0.0013953325f, t5, 0.008368613f), t5, 0.04166628f);
+    const f32 t8 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t7, t5, 0.16666523f), t5, 0.5f), t5 * t5, t5);
+    const i32 t9 = iron_shr_i32(t6, 1);
+    const f32 t10 = (t8 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t9, 23), 1065353216));
+    const f32 t11 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t6, t9), 23), 1065353216));
+    total = total + t10 * t11;
+  }
+  f32 total2 = total;
+  for (i32 step = 1; step < 32; step *= 2) {
+    const f32 other2 = iron_shuffle_xor_f32(total2, step);
+    const bool upper2 = (thread_index & step) != 0;
+    const f32 low2 = upper2 ? other2 : total2;
+    const f32 high2 = upper2 ? total2 : other2;
+    total2 = low2 + high2;
+  }
+  if (thread_index % 32 == 0) {
+    pile[thread_index / 32] = total2;
+  }
+  iron_barrier();
+  total2 = pile[0];
+  for (i32 run = 1; run < 8; ++run) {
+    const f32 next2 = pile[run];
+    total2 = total2 + next2;
+  }
+  iron_barrier();
+  const f32 inverse = 1.0f / total2;
+  for (i32 i3 = thread_index; i3 < N; i3 += 256) {
+    const f32 x_at3 = x[(i64)row * x_stride0 + i3];
+    const f32 s = iron_fma_f32(x_at3, scale, t);
+    const f32 t12 = iron_min_f32(iron_max_f32(s, -104.0f), 89.0f);
+    const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
+    const f32 t14 = t13 - 1.2582912e+07f;
+    const f32 t15 = iron_fma_f32(t14, -1.4286068e-06f, iron_fma_f32(t14, -0.69314575f, t12));
+    const i32 t16 = (i32)iron_f32_to_bits(t13);
+    const f32 t17 = iron_fma_f32(iron_fma_f32(0.0013953325f, t15, 0.008368613f), t15, 0.04166628f);
+    const f32 t18 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t17, t15, 0.16666523f), t15, 0.5f), t15 * t15, t15);
+    const i32 t19 = iron_shr_i32(t16, 1);
+    const f32 t20 = (t18 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t19, 23), 1065353216));
+    const f32 t21 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t16, t19), 23), 1065353216));
+    y[(i64)row * y_stride0 + i3] = t20 * t21 * inverse;
+  }
+}
