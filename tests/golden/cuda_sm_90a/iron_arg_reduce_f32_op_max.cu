@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
   __shared__ f32 pile[8];
   __shared__ i32 pile2[8];
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 row = (i32)(group_index);
   i32 at = 0;
   f32 best = iron_bits_to_f32(0xff800000u);

@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3(
     const i64 y_stride0,
     const i64 y_stride1) {
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)(group_index);
   const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
   if (i < iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2)) {

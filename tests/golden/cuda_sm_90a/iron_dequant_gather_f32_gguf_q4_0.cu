@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q
     const i64 w_blocks_stride0,
     const i64 y_stride0) {
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 r = (i32)(group_index);
   const u32 wanted = idx[r];
   const u32 row = iron_min_u32(wanted, (u32)iron_add_i32(V, -1));

@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     const i64 y_stride0) {
   __shared__ f32 pile[8];
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 row = (i32)(group_index);
   const i32 t = iron_mul_i32(thread_index, 4);
   f32 squares = 0.0f;

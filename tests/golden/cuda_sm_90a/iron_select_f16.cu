@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
     f16* y,
     const i32 N) {
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)(group_index);
   const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
   if (i < N) {

@@ -8,6 +8,16 @@ typedef float f32;
                                                                     : __builtin_nanf(""))
 IRON_DEVICE u32 iron_f32_to_bits(f32 x) { return __float_as_uint(x); }
 IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
+IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
 IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
   return __fmaf_rn(a, b, c);
 }
@@ -24,9 +34,6 @@ IRON_DEVICE i32 iron_shl_i32(i32 a, i32 b) {
 IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
   return (i32)(a >> ((u32)b & 31u));
 }
-IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
-  return a < b || a != a ? a : b;
-}
 IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
@@ -41,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const i64 y_stride0) {
   __shared__ f32 pile[8];
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 row = (i32)(group_index);
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
@@ -71,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
     const f32 x_at2 = x[(i64)row * x_stride0 + i2];
-    const f32 t2 = iron_min_f32(iron_max_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
     const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
     const f32 t4 = t3 - 1.2582912e+07f;
     const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
@@ -105,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
     const f32 x_at3 = x[(i64)row * x_stride0 + i3];
     const f32 s = iron_fma_f32(x_at3, scale, t);
-    const f32 t12 = iron_min_f32(iron_max_f32(s, -104.0f), 89.0f);
+    const f32 t12 = iron_min_bound_f32(iron_max_bound_f32(s, -104.0f), 89.0f);
     const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
     const f32 t14 = t13 - 1.2582912e+07f;
     const f32 t15 = iron_fma_f32(t14, -1.4286068e-06f, iron_fma_f32(t14, -0.69314575f, t12));

@@ -8,6 +8,21 @@ typedef float f32;
                                                                     : __builtin_nanf(""))
 IRON_DEVICE u32 iron_f32_to_bits(f32 x) { return __float_as_uint(x); }
 IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
+IRON_DEVICE bf16 iron_f32_to_bf16(f32 x) {
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
 IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
   return __fmaf_rn(a, b, c);
 }
@@ -29,18 +44,8 @@ IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
 IRON_DEVICE f32 iron_abs_f32(f32 x) {
   return iron_bits_to_f32(iron_f32_to_bits(x) & 0x7fffffffu);
 }
-IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
-  return a < b || a != a ? a : b;
-}
-IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
-  return a > b || a != a ? a : b;
-}
 IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
   return iron_bits_to_f32((u32)x << 16);
-}
-IRON_DEVICE bf16 iron_f32_to_bf16(f32 x) {
-  const u32 b = iron_f32_to_bits(x);
-  return x != x ? (bf16)0x7fc0 : (bf16)((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
 }
 
 extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_vec1(
@@ -49,14 +54,14 @@ extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_vec1(
     const f32 slope,
     const i32 N) {
   const i32 thread_index = (i32)threadIdx.x;
-  const i64 group_index = (i64)blockIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)(group_index);
   const i32 chunk = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
   if (chunk < N) {
     const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
     const f32 value = iron_bf16_to_f32(part);
-    const f32 t = iron_min_f32(iron_max_f32(-iron_abs_f32(value), -104.0f), 89.0f);
+    const f32 t = iron_min_bound_f32(iron_max_bound_f32(-iron_abs_f32(value), -104.0f), 89.0f);
     const f32 t2 = iron_fma_f32(t, 1.442695f, 1.2582912e+07f);
     const f32 t3 = t2 - 1.2582912e+07f;
     const f32 t4 = iron_fma_f32(t3, -1.4286068e-06f, iron_fma_f32(t3, -0.69314575f, t));

@@ -69,9 +69,9 @@ extern "C" __global__ void __launch_bounds__(256) iron_scan_rows_f32_no_exclusiv
     const i64 extent0) {
   __shared__ f32 pile[8];
   const i32 thread_index = iron_thread();
-  const i64 group_index = iron_group();
-  const i32 block = (i32)(group_index % extent0);
-  const i32 row = (i32)(group_index / extent0);
+  const u32 group_index = iron_group();
+  const i32 block = (i32)(group_index % (u32)extent0);
+  const i32 row = (i32)(group_index / (u32)extent0);
   const i32 low = iron_mul_i32(block, N);
   const i32 high = iron_min_i32(iron_add_i32(low, N), N);
   f32 total = 0.0f;

@@ -62,6 +62,12 @@ IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
 IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
+IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
+  return iron_min_f32(a, b);
+}
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  return iron_max_f32(a, b);
+}
 
 extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const f32* x,
@@ -73,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const i64 y_stride0) {
   __shared__ f32 pile[8];
   const i32 thread_index = iron_thread();
-  const i64 group_index = iron_group();
+  const u32 group_index = iron_group();
   const i32 row = (i32)(group_index);
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
@@ -103,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
     const f32 x_at2 = x[(i64)row * x_stride0 + i2];
-    const f32 t2 = iron_min_f32(iron_max_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
     const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
     const f32 t4 = t3 - 1.2582912e+07f;
     const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
@@ -137,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
     const f32 x_at3 = x[(i64)row * x_stride0 + i3];
     const f32 s = iron_fma_f32(x_at3, scale, t);
-    const f32 t12 = iron_min_f32(iron_max_f32(s, -104.0f), 89.0f);
+    const f32 t12 = iron_min_bound_f32(iron_max_bound_f32(s, -104.0f), 89.0f);
     const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
     const f32 t14 = t13 - 1.2582912e+07f;
     const f32 t15 = iron_fma_f32(t14, -1.4286068e-06f, iron_fma_f32(t14, -0.69314575f, t12));

@@ -53,6 +53,12 @@ IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
 IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
+IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
+  return iron_min_f32(a, b);
+}
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  return iron_max_f32(a, b);
+}
 IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
   return iron_bits_to_f32((u32)x << 16);
 }
@@ -67,14 +73,14 @@ extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_vec1(
     const f32 slope,
     const i32 N) {
   const i32 thread_index = iron_thread();
-  const i64 group_index = iron_group();
+  const u32 group_index = iron_group();
   const i32 group0 = (i32)(group_index);
   const i32 chunk = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
   if (chunk < N) {
     const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
     const f32 value = iron_bf16_to_f32(part);
-    const f32 t = iron_min_f32(iron_max_f32(-iron_abs_f32(value), -104.0f), 89.0f);
+    const f32 t = iron_min_bound_f32(iron_max_bound_f32(-iron_abs_f32(value), -104.0f), 89.0f);
     const f32 t2 = iron_fma_f32(t, 1.442695f, 1.2582912e+07f);
     const f32 t3 = t2 - 1.2582912e+07f;
     const f32 t4 = iron_fma_f32(t3, -1.4286068e-06f, iron_fma_f32(t3, -0.69314575f, t));

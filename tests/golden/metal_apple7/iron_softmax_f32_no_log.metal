@@ -34,6 +34,12 @@ static inline f32 iron_min_f32(f32 a, f32 b) {
 static inline f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
+static inline f32 iron_min_bound_f32(f32 a, f32 b) {
+  return iron_min_f32(a, b);
+}
+static inline f32 iron_max_bound_f32(f32 a, f32 b) {
+  return iron_max_f32(a, b);
+}
 
 struct iron_softmax_f32_no_log_arguments {
   f32 scale;
@@ -88,7 +94,7 @@ kernel void iron_softmax_f32_no_log(
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
     const f32 x_at2 = x[(i64)row * x_stride0 + i2];
-    const f32 t2 = iron_min_f32(iron_max_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
     const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
     const f32 t4 = t3 - 1.2582912e+07f;
     const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
@@ -122,7 +128,7 @@ kernel void iron_softmax_f32_no_log(
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
     const f32 x_at3 = x[(i64)row * x_stride0 + i3];
     const f32 s = iron_fma_f32(x_at3, scale, t);
-    const f32 t12 = iron_min_f32(iron_max_f32(s, -104.0f), 89.0f);
+    const f32 t12 = iron_min_bound_f32(iron_max_bound_f32(s, -104.0f), 89.0f);
     const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
     const f32 t14 = t13 - 1.2582912e+07f;
     const f32 t15 = iron_fma_f32(t14, -1.4286068e-06f, iron_fma_f32(t14, -0.69314575f, t12));

@@ -34,6 +34,12 @@ static inline f32 iron_min_f32(f32 a, f32 b) {
 static inline f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
+static inline f32 iron_min_bound_f32(f32 a, f32 b) {
+  return iron_min_f32(a, b);
+}
+static inline f32 iron_max_bound_f32(f32 a, f32 b) {
+  return iron_max_f32(a, b);
+}
 static inline f32 iron_bf16_to_f32(bf16 x) {
   return iron_bits_to_f32((u32)x << 16);
 }
@@ -65,7 +71,7 @@ kernel void iron_unary_bf16_op_silu_vec1(
     device const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
     const f32 value = iron_bf16_to_f32(part);
-    const f32 t = iron_min_f32(iron_max_f32(-iron_abs_f32(value), -104.0f), 89.0f);
+    const f32 t = iron_min_bound_f32(iron_max_bound_f32(-iron_abs_f32(value), -104.0f), 89.0f);
     const f32 t2 = iron_fma_f32(t, 1.442695f, 1.2582912e+07f);
     const f32 t3 = t2 - 1.2582912e+07f;
     const f32 t4 = iron_fma_f32(t3, -1.4286068e-06f, iron_fma_f32(t3, -0.69314575f, t));
