@@ -46,6 +46,7 @@ LAZY = {
     ("lang", "runtime"),
     ("iron", "runtime"),
     ("quant.format", "quant.codec"),
+    ("kernels", "quant"),  # oracles and cases of encoders
 }
 
 SPLIT = ("quant.format", "quant.codec")

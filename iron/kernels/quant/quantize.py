@@ -10,7 +10,6 @@ from iron.lang import EXACT, Const, In, Out, bf16, dims, dtypes, f16, f32, group
 from iron.lang import groups, inf, inline, kernel, maximum, minimum, require, strided, thread, u8
 from iron.lang import u32
 from iron.quant.codec.nearest import affine_code, group_bias, group_scale, scaled_code, word_of
-from iron.quant.encode import Options, encode
 from iron.quant.format import by_name
 
 R, K, BITS, UNIT, GROUP = dims("R K BITS UNIT GROUP")
@@ -97,6 +96,8 @@ def quantize_affine(
 
 @quantize.oracle
 def _(x, FORMAT):
+    from iron.quant.encode import encode
+
     return encode(FORMAT, x)
 
 
@@ -138,6 +139,8 @@ def _(rng, R, K):
 
 @quantize_affine.oracle
 def _(x, FORMAT, S):
+    from iron.quant.encode import Options, encode
+
     return encode(FORMAT, x, Options(S))
 
 
