@@ -14,6 +14,7 @@ from iron.analysis import interval
 from iron.analysis.interval import Range, everything, exactly
 from iron.dtypes import DType, bool_
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of
+from iron.ir.table import Trait
 from iron.ir.types import Tensor, element
 
 PATIENCE = 3  # turns of a loop before a bound that still moves is given up
@@ -84,6 +85,11 @@ def _whole(value: Value) -> Range | None:
     return everything(element(t))
 
 
+def _computes_floats(op: Op) -> bool:
+    """True for arithmetic on floats, of which nothing is known."""
+    return op.row.has(Trait.ELEMENTWISE) and element(op.results[0].type).is_float
+
+
 class _Facts:
     """One sweep over a block; loops repeat until what they carry stays put."""
 
@@ -104,7 +110,7 @@ class _Facts:
 
     def block(self, block: Block) -> None:
         for op in block.ops:
-            if op.name == "yield":
+            if op.name == "yield" or _computes_floats(op):
                 continue
             self.operands[op] = tuple(map(self.get, op.args))
             rule = _REGIONS.get(op.name)

@@ -30,13 +30,13 @@ class Value:
 
 
 class Op:
-    """One operation. `attrs` are positional, named by `row.attrs`.
+    """One operation. `name` is its row's, `attrs` are positional and named by `row.attrs`.
 
     `exact` forbids contraction of this op; `surface` is the name the author wrote (`group_sum`),
     for messages.
     """
 
-    __slots__ = ("args", "attrs", "exact", "loc", "regions", "results", "row", "surface")
+    __slots__ = ("args", "attrs", "exact", "loc", "name", "regions", "results", "row", "surface")
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Op:
         surface: str = "",
     ) -> None:
         self.row = row
+        self.name = row.name
         self.args = args
         self.attrs = attrs
         self.regions = regions
@@ -56,11 +57,6 @@ class Op:
         self.exact = exact
         self.surface = surface or row.name
         self.results = tuple(Value(t, self) for t in row.infer(args, attrs, regions))
-
-    @property
-    def name(self) -> str:
-        """The row's name."""
-        return self.row.name
 
     def attr(self, name: str) -> Any:
         """The attribute called `name`."""

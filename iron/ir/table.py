@@ -67,7 +67,8 @@ class OpDef:
 
     def has(self, trait: Trait) -> bool:
         """True when the row carries every flag of `trait`."""
-        return trait in self.traits
+        wanted = trait.value  # flags as integers: this runs for every op of every pass
+        return self.traits.value & wanted == wanted
 
     def __repr__(self) -> str:
         return f"OpDef({self.name})"

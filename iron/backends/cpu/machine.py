@@ -88,28 +88,49 @@ def _machine(target: Target) -> Any:
     )
 
 
-def _optimised(text: str, machine: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Pipeline:
+    """A code generator and the passes before it. A thread keeps its own: LLVM's pass managers
+    leave memory behind when they are thrown away, and two threads cannot share one."""
+
+    machine: Any
+    builder: Any
+    passes: Any
+
+
+_OWN = threading.local()
+
+
+def _pipeline(target: Target) -> _Pipeline:
+    known: dict[Target, _Pipeline] = _OWN.__dict__.setdefault("known", {})
+    if target not in known:
+        ll, machine = llvm(), _machine(target)
+        options = ll.create_pipeline_tuning_options(speed_level=2)
+        passes = ll.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        known[target] = _Pipeline(machine, ll.create_pass_builder(machine, options), passes)
+    return known[target]
+
+
+def _optimised(text: str, pipeline: _Pipeline) -> Any:
     ll = llvm()
     module = ll.parse_assembly(text, ll.create_context())  # the global one never shrinks
     module.verify()
-    builder = ll.create_pass_builder(machine, ll.create_pipeline_tuning_options(speed_level=2))
-    passes = ll.create_new_module_pass_manager()
-    for name in PASSES:
-        getattr(passes, f"add_{name}_pass")()
-    passes.run(module, builder)
+    pipeline.passes.run(module, pipeline.builder)
     return module
 
 
 def object_code(text: str, target: Target) -> bytes:
     """The relocatable object of an LLVM module."""
-    machine = _machine(target)
-    return machine.emit_object(_optimised(text, machine))
+    pipeline = _pipeline(target)
+    return pipeline.machine.emit_object(_optimised(text, pipeline))
 
 
 def assembly(text: str, target: Target) -> str:
     """The assembly of an LLVM module, for tests and inspection."""
-    machine = _machine(target)
-    return machine.emit_assembly(_optimised(text, machine))
+    pipeline = _pipeline(target)
+    return pipeline.machine.emit_assembly(_optimised(text, pipeline))
 
 
 _LOCK = threading.Lock()
