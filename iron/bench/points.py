@@ -19,6 +19,7 @@ from iron.check.tolerance import Array
 from iron.dtypes import DType
 from iron.errors import KernelError, error
 from iron.lang.dim import TypeVar
+from iron.lang.parameter import MISSING, ConstSpec
 from iron.lang.suite import Bench, Case, Tolerance
 
 BLOCK = 1 << 20
@@ -56,7 +57,7 @@ def points(kernel: Declared) -> list[Point]:
 
 def _spread(kernel: Declared, bench: Bench) -> Iterator[Point]:
     """A size given as a list is one bench for each value, a dtype left out one for each float."""
-    variables = variables_of(kernel)
+    variables, defaults = variables_of(kernel), _variants(kernel)
     axes: dict[str, tuple[Any, ...]] = {}
     for name, variable in variables.items():
         if name not in bench.sizes:
@@ -71,7 +72,18 @@ def _spread(kernel: Declared, bench: Bench) -> Iterator[Point]:
         formats = {k: given[k] for k, v in variables.items() if not isinstance(v, TypeVar)}
         known = {*given, "rng"}
         case = Case(sizes, _tolerance(kernel), bench.make or _maker(kernel, known))
-        yield Point(ConcreteCase(kernel, case, sizes, dtypes, formats, {}, {}), bench)
+        variant = {k: v for k, v in defaults.items() if k not in sizes}
+        yield Point(ConcreteCase(kernel, case, sizes, dtypes, formats, variant, {}), bench)
+
+
+def _variants(kernel: Declared) -> dict[str, Any]:
+    """What the variants are where neither call nor bench says: the default, or the first."""
+    out: dict[str, Any] = {}
+    for name, values in kernel.variants.items():
+        spec = kernel.signature[name]
+        assert isinstance(spec, ConstSpec)
+        out[name] = values[0] if spec.default is MISSING else spec.default
+    return out
 
 
 def _tolerance(kernel: Declared) -> Tolerance | Mapping[str, Tolerance]:

@@ -45,7 +45,7 @@ def _(s: Subject) -> Attempt | None:
 @LIBRARY.peer("binary_integer")
 def _(s: Subject) -> Attempt | None:
     function, a, b, z = BINARY.get(s.consts["OP"]), s.a, s.b, s.outputs["z"]
-    if function is None or (s.dtypes.get("T", f32) is not f32):
+    if function is None or any(t.is_float and t is not f32 for t in s.dtypes.values()):
         return None
     return _written(s, lambda: function(a, b, out=z))
 

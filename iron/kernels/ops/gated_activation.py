@@ -192,4 +192,7 @@ gated_activation.bench(
     flops=lambda R, N: 8 * R * N,
     make=lambda rng, R, N: {"g": rng.normal(R, N), "u": rng.normal(R, N), "limit": 0, "alpha": 1},
 )
-gated_activation_packed.bench(R=[1024, 8192], N2=28672, flops=lambda R, N2: 4 * R * N2)
+gated_activation_packed.bench(
+    R=[1024, 8192], N2=28672, flops=lambda R, N2: 4 * R * N2,
+    make=lambda rng, R, N2: {"x": rng.normal(R, N2), "limit": 0, "alpha": 1},
+)  # fmt: skip

@@ -1,0 +1,124 @@
+"""Every peer that is installed computes what its kernel's oracle says, at a small size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iron.bench.peers.record import Peer, Subject, libraries, peers_of
+from iron.bench.points import BenchInputs, Point, points
+from iron.bench.verify import allowance, difference
+from iron.check.prepare import arguments, given, output_dtype, prepare
+from iron.lang.suite import Bench, Case
+from iron.quant.tensor import QTensor
+from iron.worker import discover
+
+SMALL = {"R": 3, "N": 64, "M": 1, "K": 64, "C": 6, "V": 9, "D": 64, "E": 64, "H": 4, "G": 2,
+         "S": 32, "B": 2, "P": 2, "N2": 128, "L": 2}  # fmt: skip
+COMPILED = "torch.compile"
+
+
+def kernels() -> dict[str, Any]:
+    return {
+        name: found
+        for module in discover.modules(("iron.kernels",))
+        for name, found in discover.kernels(module).items()
+    }
+
+
+KERNELS = kernels()
+
+
+def small(name: str) -> Iterator[Point]:
+    """The kernel's benches at a small size, one a tag."""
+    seen = set()
+    for point in points(KERNELS[name]):
+        if point.tags in seen:
+            continue
+        seen.add(point.tags)
+        axes = {k: SMALL.get(k, v) if type(v) is int else v for k, v in point.case.axes.items()}
+        case = point.case.case
+        smaller = Case(axes, case.tol, case.make)
+        from dataclasses import replace
+
+        yield Point(replace(point.case, case=smaller, axes=axes), Bench(axes))
+
+
+def subject(point: Point) -> tuple[Subject, dict[str, np.ndarray]]:
+    rng = BenchInputs(0, point.case.label)
+    found = given(point.case, rng)
+    prepared = prepare(point.case, 0, BenchInputs(0, point.case.label))
+    fresh = {
+        n: np.array(found.inputs[n]) if n in found.inputs
+        else np.zeros(shape, output_dtype(point.case, n).np)
+        for n, shape in found.outputs.items()
+    }  # fmt: skip
+    given_ = arguments(point.case, found, fresh)
+    want = {n: np.ma.getdata(o.reference).astype(o.dtype.np) for n, o in prepared.outputs.items()}
+    return Subject(given_, fresh, point.case.dtypes, point.case.consts, "cpu", 1), want
+
+
+def installed(compiled: bool) -> list[Any]:
+    return [
+        pytest.param(p, id=f"{p.name} {p.kernel}")
+        for library in libraries()
+        if library.version("cpu")
+        for p in library.peers
+        if (p.name == COMPILED) == compiled
+    ]
+
+
+def agrees(peer: Peer) -> int:
+    took_part = 0
+    for point in small(peer.kernel):
+        s, want = subject(point)
+        attempt = peer.make(s)
+        if attempt is None:
+            continue
+        took_part += 1
+        for _ in range(2):
+            attempt.call()
+        got = attempt.results()
+        assert difference(got, want) <= allowance(want, attempt.rounds), point.tags
+    return took_part
+
+
+@pytest.mark.parametrize("peer", installed(compiled=False))
+def test_a_peer_computes_what_the_oracle_says(peer: Peer):
+    assert agrees(peer), "no bench of the kernel is within reach of this peer"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("peer", installed(compiled=True))
+def test_a_compiled_peer_computes_what_the_oracle_says(peer: Peer):
+    assert agrees(peer)
+
+
+def test_every_peer_is_of_a_kernel():
+    assert {p.kernel for library in libraries() for p in library.peers} <= set(KERNELS)
+
+
+def test_peers_are_chosen_by_library_or_name():
+    named = [p.name for p, _ in peers_of("softmax", "cpu", ("numpy",))]
+    assert named == ["numpy"]
+    assert peers_of("softmax", "cpu", ("absent",)) == []
+    assert all(version for _, version in peers_of("softmax", "cpu", ()))
+
+
+def test_a_missing_library_is_a_blank(monkeypatch: pytest.MonkeyPatch):
+    for library in libraries():
+        monkeypatch.setattr(library, "version", lambda device: None)
+    assert peers_of("softmax", "cpu", ()) == []
+
+
+def test_a_wrong_result_is_seen():
+    s, want = subject(next(small("softmax")))
+    for change in (lambda y: y * 1.01, lambda y: np.roll(y, 1), lambda y: y[:1]):
+        assert difference({"y": change(want["y"])}, want) > allowance(want, None)
+    assert difference({}, want) == np.inf
+    assert isinstance(s.x, np.ndarray)
+    assert not isinstance(s.x, QTensor)
