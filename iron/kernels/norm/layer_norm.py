@@ -18,7 +18,7 @@ T = dtypes("T", f32, f16, bf16)
 
 @kernel(
     exact=True,
-    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    choose={"VEC": {"gpu": [8, 4, 1], "cpu": [1, 4]}},
     schedule={"cpu": {"THREADS": 32}},
     tune={"THREADS": [64, 128, 256, 512]},
 )

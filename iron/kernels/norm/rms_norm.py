@@ -25,7 +25,7 @@ def weighted(unit, w, at, VEC, ONE_PLUS, ROUNDED, T):
 
 
 @kernel(
-    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    choose={"VEC": {"gpu": [8, 4, 1], "cpu": [1, 4]}},
     schedule={"cpu": {"THREADS": 32}},
     tune={"THREADS": [64, 128, 256, 512]},
 )
@@ -67,7 +67,7 @@ def rms_norm(
 
 
 @kernel(
-    choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    choose={"VEC": {"gpu": [8, 4, 1], "cpu": [1, 4]}},
     schedule={"cpu": {"THREADS": 32}},
     tune={"THREADS": [64, 128, 256, 512]},
 )

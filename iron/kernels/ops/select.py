@@ -6,6 +6,7 @@ Source: the definition.
 import numpy as np
 
 from iron.lang import EXACT, In, Out, bf16, dims, dtypes, each, f16, f32, i32, kernel, u8, u32
+from iron.lang import where
 
 (N,) = dims("N")
 T = dtypes("T", f32, f16, bf16, i32, u32)
@@ -13,9 +14,9 @@ T = dtypes("T", f32, f16, bf16, i32, u32)
 
 @kernel
 def select(c: In[u8, N], a: In[T, N], b: In[T, N], y: Out[T, N]):
-    """One thread per element; only the chosen element is read, so the other's NaN cannot leak."""
+    """One thread per element. Both are read, so that memory moves in order; one is written."""
     (i,) = each(N)
-    y[i] = a[i] if c[i] != 0 else b[i]
+    y[i] = where(c[i] != 0, a[i], b[i])
 
 
 @select.oracle

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from iron.lang import ELT, Const, In, Out, Scalar, bf16, bitcast, cos, dims, dtypes, f16, f32
-from iron.lang import groups, i32, inline, kernel, mulhi, require, sin, strided, u32
+from iron.lang import groups, i32, inline, kernel, mulhi, require, sin, strided, u32, unrolled
 
 R, H, D, P = dims("R H D P")
 T = dtypes("T", f32, f16, bf16)
@@ -44,6 +44,7 @@ def angle_of(position, high, low):
         "REGION": ["head", "tail"],
         "INVERSE": [False, True],
     },
+    choose={"HEADS": {"gpu": [8, 1], "cpu": [1, 8]}},
     tune={"THREADS": [64, 128]},
 )
 def rope(
@@ -56,30 +57,43 @@ def rope(
     PAIRING: Const = "half",
     REGION: Const = "head",
     INVERSE: Const = False,
-    THREADS: Const = 64,
+    HEADS: Const = 1,
+    PAIRS: Const = lambda HEADS: 2 if HEADS > 1 else 1,
+    THREADS: Const = lambda HEADS: 32 if HEADS > 1 else 64,
 ):
-    """One group per head of one position; the other D - 2 P elements are copied.
+    """One group per HEADS heads of one position; the other D - 2 P elements are copied.
 
+    A thread has PAIRS neighbouring pairs at a time, and their angles serve all its heads.
     `half` pairs element p with p + P, `adjacent` 2 p with 2 p + 1. The rotated elements are the
     first 2 P of the head, or the last. y may be x itself.
     """
-    h, r = groups(H, R, threads=THREADS)
+    first, r = groups(H // HEADS, R, threads=THREADS)
     require(2 * P <= D, "a head of D elements holds at most D / 2 pairs")
+    require(H % HEADS == 0, "the heads H must be a multiple of HEADS")
+    require(P % PAIRS == 0, "the pairs P must be a multiple of PAIRS")
     start = D - 2 * P if REGION == "tail" else 0
     rest = 0 if REGION == "tail" else 2 * P
+    heads, pairs = unrolled(HEADS), unrolled(PAIRS)
 
-    for p in strided(P):
-        angle = angle_of(position[r], frequency[p, 0], frequency[p, 1])
-        c, s = cos(angle) * scale, sin(angle) * scale
+    for p in strided(P, PAIRS):
+        angles = [angle_of(position[r], frequency[p + e, 0], frequency[p + e, 1]) for e in pairs]
+        c, s = [cos(t) * scale for t in angles], [sin(t) * scale for t in angles]
         if INVERSE:
-            s = -s
+            s = [-t for t in s]
+        far = P if PAIRING == "half" else 1
         i = start + p if PAIRING == "half" else start + 2 * p
-        j = start + p + P if PAIRING == "half" else start + 2 * p + 1
-        a, b = x[r, h, i].to(f32), x[r, h, j].to(f32)
-        y[r, h, i] = (a * c - b * s).to(T)
-        y[r, h, j] = (a * s + b * c).to(T)
+        step = 1 if PAIRING == "half" else 2
+        a = [[x[r, first * HEADS + h, i + step * e].to(f32) for e in pairs] for h in heads]
+        b = [[x[r, first * HEADS + h, i + far + step * e].to(f32) for e in pairs] for h in heads]
+        for h in heads:
+            for e in pairs:
+                y[r, first * HEADS + h, i + step * e] = (a[h][e] * c[e] - b[h][e] * s[e]).to(T)
+            for e in pairs:
+                out = a[h][e] * s[e] + b[h][e] * c[e]
+                y[r, first * HEADS + h, i + far + step * e] = out.to(T)
     for e in strided(D - 2 * P):
-        y[r, h, rest + e] = x[r, h, rest + e]
+        for h in heads:
+            y[r, first * HEADS + h, rest + e] = x[r, first * HEADS + h, rest + e]
 
 
 @rope.oracle

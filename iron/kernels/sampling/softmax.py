@@ -8,17 +8,18 @@ Source: Bridle 1990, with the shift by the maximum that keeps exp in range.
 import numpy as np
 
 from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, group_max
-from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, shared, strided, where
+from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, require, shared
+from iron.lang import strided, where
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
 
 
 @inline
-def score(x, mask, row, i, scale):
-    """One scaled and masked element in f32."""
-    s = x[row, i].to(f32) * scale
-    return s if mask is None else s + mask[row, i].to(f32)
+def score(x, mask, row, i, scale, VEC):
+    """VEC scaled and masked neighbours in f32."""
+    s = x[row, i : i + VEC].to(f32) * scale
+    return s if mask is None else s + mask[row, i : i + VEC].to(f32)
 
 
 def whole(N):
@@ -28,6 +29,7 @@ def whole(N):
 
 @kernel(
     variants={"LOG": [False, True]},
+    choose={"VEC": {"gpu": [8, 4, 1], "cpu": [1, 4]}},
     schedule={"cpu": {"THREADS": 32, "KEPT": True}},
     tune={"THREADS": [64, 128, 256, 512]},
 )
@@ -41,6 +43,7 @@ def softmax(
     ZERO: Const = False,
     KEPT: Const = False,
     STAGE: Const = lambda N, LOG, KEPT: N if KEPT and not LOG and whole(N) else 0,
+    VEC: Const = 1,
     THREADS: Const = 256,
 ):
     """One group per row, read three times; sums are f32. `LOG` gives log(y).
@@ -50,31 +53,32 @@ def softmax(
     A row of nothing but -inf gives NaN, as the formula says; with `ZERO`, zeros.
     """
     (row,) = groups(R, threads=THREADS)
+    require(N % VEC == 0, "the row length N must be a multiple of VEC")
     top = f32(-inf)
-    for i in strided(N):
-        top = maximum(top, score(x, mask, row, i, scale))
+    for i in strided(N, VEC):
+        top = maximum(top, score(x, mask, row, i, scale, VEC).max())
     top = group_max(top)
     if ZERO:
         top = where(top == -inf, 0.0, top)
 
     held = shared((STAGE or 1,), f32)
     total = f32(0)
-    for i in strided(N):
-        part = exp(score(x, mask, row, i, scale) - top)
-        total += part
+    for i in strided(N, VEC):
+        part = exp(score(x, mask, row, i, scale, VEC) - top)
+        total += part.sum()
         if STAGE:
-            held[i] = part
+            held[i : i + VEC] = part
     total = group_sum(total)
 
     shift, inverse = log(total), 1.0 / total
     if ZERO:
         inverse = where(total == 0.0, 0.0, inverse)
-    for i in strided(N):
+    for i in strided(N, VEC):
         if STAGE:
-            y[row, i] = (held[i] * inverse).to(T)
+            y[row, i : i + VEC] = (held[i : i + VEC] * inverse).to(T)
         else:
-            s = score(x, mask, row, i, scale) - top
-            y[row, i] = (s - shift if LOG else exp(s) * inverse).to(T)
+            s = score(x, mask, row, i, scale, VEC) - top
+            y[row, i : i + VEC] = (s - shift if LOG else exp(s) * inverse).to(T)
 
 
 @softmax.oracle
