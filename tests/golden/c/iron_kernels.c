@@ -127,10 +127,12 @@ static int plan_iron_rms_norm_f16_vec4_with_w_59ca6384(iron_plan *plan, iron_ten
   return IRON_OK;
 }
 
-static int plan_iron_softmax_f32_no_log_2e6609a3(iron_plan *plan, iron_tensor x, iron_tensor y,
-                                                 i32 R, i32 N) {
+static int plan_iron_softmax_f32_no_log_vec1_99e29c9e(iron_plan *plan, iron_tensor x,
+                                                      iron_tensor y, i32 R, i32 N) {
   if (R < 0) return refuse(IRON_ARGUMENT, "softmax", "dim R is negative");
   if (N < 0) return refuse(IRON_ARGUMENT, "softmax", "dim N is negative");
+  if (!(iron_mod_i32(N, 1) == 0))
+    return refuse(IRON_REQUIREMENT, "softmax", "the row length N must be a multiple of VEC (N % 1 == 0)");
   const i64 iron_shape0[] = {(i64)R, (i64)N};
   if (lay_out(plan, 0, "softmax", "x", x, 2, iron_shape0, true) != IRON_OK)
     return IRON_ARGUMENT;
@@ -192,14 +194,14 @@ int iron_rms_norm_f16_vec4_with_w_cpu(iron_block *block, iron_tensor x, iron_ten
   return IRON_OK;
 }
 
-void iron_softmax_f32_no_log_2e6609a3(const uint64_t *arguments, int64_t first, int64_t end);
+void iron_softmax_f32_no_log_vec1_99e29c9e(const uint64_t *arguments, int64_t first, int64_t end);
 
-int iron_softmax_f32_no_log_cpu(iron_block *block, iron_tensor x, iron_tensor y, float scale,
-                                int32_t R, int32_t N) {
+int iron_softmax_f32_no_log_vec1_cpu(iron_block *block, iron_tensor x, iron_tensor y, float scale,
+                                     int32_t R, int32_t N) {
   iron_plan plan;
-  const int status = plan_iron_softmax_f32_no_log_2e6609a3(&plan, x, y, R, N);
+  const int status = plan_iron_softmax_f32_no_log_vec1_99e29c9e(&plan, x, y, R, N);
   if (status != IRON_OK) return status;
-  block->run = iron_softmax_f32_no_log_2e6609a3;
+  block->run = iron_softmax_f32_no_log_vec1_99e29c9e;
   block->groups = plan.groups;
   block->arguments[0] = (u64)(uintptr_t)x.data;
   block->arguments[1] = (u64)plan.strides[0][0];
@@ -235,10 +237,12 @@ static int plan_iron_rms_norm_f16_vec4_with_w_688a653a(iron_plan *plan, iron_ten
   return IRON_OK;
 }
 
-static int plan_iron_softmax_f32_no_log_a1295b93(iron_plan *plan, iron_tensor x, iron_tensor y,
-                                                 i32 R, i32 N) {
+static int plan_iron_softmax_f32_no_log_vec1_1a470573(iron_plan *plan, iron_tensor x,
+                                                      iron_tensor y, i32 R, i32 N) {
   if (R < 0) return refuse(IRON_ARGUMENT, "softmax", "dim R is negative");
   if (N < 0) return refuse(IRON_ARGUMENT, "softmax", "dim N is negative");
+  if (!(iron_mod_i32(N, 1) == 0))
+    return refuse(IRON_REQUIREMENT, "softmax", "the row length N must be a multiple of VEC (N % 1 == 0)");
   const i64 iron_shape0[] = {(i64)R, (i64)N};
   if (lay_out(plan, 0, "softmax", "x", x, 2, iron_shape0, true) != IRON_OK)
     return IRON_ARGUMENT;
@@ -287,10 +291,10 @@ int iron_rms_norm_f16_vec4_with_w_cuda(CUfunction kernel, CUstream stream, iron_
   return cuda_status("rms_norm", cuLaunchKernel(kernel, (unsigned)plan.groups, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
 }
 
-int iron_softmax_f32_no_log_cuda(CUfunction kernel, CUstream stream, iron_tensor x, iron_tensor y,
-                                 float scale, int32_t R, int32_t N) {
+int iron_softmax_f32_no_log_vec1_cuda(CUfunction kernel, CUstream stream, iron_tensor x,
+                                      iron_tensor y, float scale, int32_t R, int32_t N) {
   iron_plan plan;
-  const int status = plan_iron_softmax_f32_no_log_a1295b93(&plan, x, y, R, N);
+  const int status = plan_iron_softmax_f32_no_log_vec1_1a470573(&plan, x, y, R, N);
   if (status != IRON_OK) return status;
   if (plan.groups == 0) return IRON_OK;
   if (plan.groups > INT32_MAX) return refuse(IRON_ARGUMENT, "softmax", "too many groups");

@@ -57,8 +57,8 @@ int iron_rms_norm_f16_vec4_with_w_cpu(iron_block *block, iron_tensor x, iron_ten
 /* One group per row, read three times; sums are f32. `LOG` gives log(y).
    x: f32[R, N], read
    y: f32[R, N], written */
-int iron_softmax_f32_no_log_cpu(iron_block *block, iron_tensor x, iron_tensor y, float scale,
-                                int32_t R, int32_t N);
+int iron_softmax_f32_no_log_vec1_cpu(iron_block *block, iron_tensor x, iron_tensor y, float scale,
+                                     int32_t R, int32_t N);
 
 #ifdef IRON_CUDA
 #include <cuda.h>
@@ -79,12 +79,12 @@ int iron_rms_norm_f16_vec4_with_w_cuda(CUfunction kernel, CUstream stream, iron_
                                        iron_tensor w, iron_tensor y, float eps, int32_t R,
                                        int32_t N);
 
-#define iron_softmax_f32_no_log_cuda_symbol "iron_softmax_f32_no_log_a1295b93"
+#define iron_softmax_f32_no_log_vec1_cuda_symbol "iron_softmax_f32_no_log_vec1_1a470573"
 /* One group per row, read three times; sums are f32. `LOG` gives log(y).
    x: f32[R, N], read
    y: f32[R, N], written */
-int iron_softmax_f32_no_log_cuda(CUfunction kernel, CUstream stream, iron_tensor x, iron_tensor y,
-                                 float scale, int32_t R, int32_t N);
+int iron_softmax_f32_no_log_vec1_cuda(CUfunction kernel, CUstream stream, iron_tensor x,
+                                      iron_tensor y, float scale, int32_t R, int32_t N);
 
 #endif
 

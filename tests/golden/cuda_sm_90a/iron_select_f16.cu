@@ -25,14 +25,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
   const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
   if (i < N) {
     const u8 c_at = c[i];
-    f16 _choice;
-    if ((u8)(c_at != (u8)0)) {
-      const f16 a_at = a[i];
-      _choice = a_at;
-    } else {
-      const f16 b_at = b[i];
-      _choice = b_at;
-    }
-    y[i] = _choice;
+    const f16 a_at = a[i];
+    const f16 b_at = b[i];
+    y[i] = (u8)(c_at != (u8)0) ? a_at : b_at;
   }
 }

@@ -176,9 +176,9 @@ public enum IronKernels {
   /// One group per row, read three times; sums are f32. `LOG` gives log(y).
   /// x: f32[R, N], read
   /// y: f32[R, N], written
-  public static let softmax_f32_no_log_symbol = "iron_softmax_f32_no_log_a1295b93"
+  public static let softmax_f32_no_log_vec1_symbol = "iron_softmax_f32_no_log_vec1_1a470573"
 
-  public static func softmax_f32_no_log(
+  public static func softmax_f32_no_log_vec1(
     _ encoder: MTLComputeCommandEncoder,
     _ pipeline: MTLComputePipelineState,
     x: IronTensor,
@@ -189,6 +189,9 @@ public enum IronKernels {
   ) throws {
     guard R >= 0 else { throw IronError.argument("softmax: dim R is negative") }
     guard N >= 0 else { throw IronError.argument("softmax: dim N is negative") }
+    guard modulo(N, 1) == 0 else {
+      throw IronError.requirement("softmax: the row length N must be a multiple of VEC (N % 1 == 0)")
+    }
     let strides0 = try x.layOut(
       [Int(R), Int(N)], contiguous: true, "softmax: `x`")
     let strides1 = try y.layOut(

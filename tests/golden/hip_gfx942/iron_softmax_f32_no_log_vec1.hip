@@ -69,7 +69,7 @@ IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
   return iron_max_f32(a, b);
 }
 
-extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
+extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
     const f32* x,
     f32* y,
     const f32 scale,
@@ -83,8 +83,9 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   const i32 row = (i32)(group_index);
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
-    const f32 x_at = x[(i64)row * x_stride0 + i];
-    const f32 top2 = iron_max_f32(top, x_at * scale);
+    const f32* x_run = x + (i64)row * x_stride0 + i;
+    const f32 part = x_run[0];
+    const f32 top2 = iron_max_f32(top, part * scale);
     top = top2;
   }
   f32 top3 = top;
@@ -108,8 +109,9 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   const f32 t = -top3;
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
-    const f32 x_at2 = x[(i64)row * x_stride0 + i2];
-    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    const f32* x_run2 = x + (i64)row * x_stride0 + i2;
+    const f32 part2 = x_run2[0];
+    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(part2, scale, t), -104.0f), 89.0f);
     const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
     const f32 t4 = t3 - 1.2582912e+07f;
     const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
@@ -141,8 +143,9 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   iron_barrier();
   const f32 inverse = 1.0f / total2;
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
-    const f32 x_at3 = x[(i64)row * x_stride0 + i3];
-    const f32 s = iron_fma_f32(x_at3, scale, t);
+    const f32* x_run3 = x + (i64)row * x_stride0 + i3;
+    const f32 part3 = x_run3[0];
+    const f32 s = iron_fma_f32(part3, scale, t);
     const f32 t12 = iron_min_bound_f32(iron_max_bound_f32(s, -104.0f), 89.0f);
     const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
     const f32 t14 = t13 - 1.2582912e+07f;
@@ -153,6 +156,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const i32 t19 = iron_shr_i32(t16, 1);
     const f32 t20 = (t18 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t19, 23), 1065353216));
     const f32 t21 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t16, t19), 23), 1065353216));
-    y[(i64)row * y_stride0 + i3] = t20 * t21 * inverse;
+    f32* y_run = y + (i64)row * y_stride0 + i3;
+    y_run[0] = t20 * t21 * inverse;
   }
 }

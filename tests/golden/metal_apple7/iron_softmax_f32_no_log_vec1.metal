@@ -1,59 +1,76 @@
-typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
-typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
-typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
-typedef float f32;
-#define IRON_DEVICE static __device__ __forceinline__
+#include <metal_stdlib>
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+using namespace metal;
+typedef char i8; typedef short i16; typedef int i32; typedef long i64;
+typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
+typedef ushort f16; typedef ushort bf16; typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
-  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
-                                                                    : __builtin_nanf(""))
-IRON_DEVICE u32 iron_f32_to_bits(f32 x) { return __float_as_uint(x); }
-IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
-IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
-  f32 y;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
+  ((bits) == 0x7f800000u ? INFINITY : (bits) == 0xff800000u ? -INFINITY : NAN)
+static inline void iron_barrier() {
+  threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
 }
-IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
-  f32 y;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
+static inline u32 iron_f32_to_bits(f32 x) { return as_type<u32>(x); }
+static inline f32 iron_bits_to_f32(u32 x) { return as_type<f32>(x); }
+static inline f32 iron_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
+static inline f32 iron_shuffle_xor_f32(f32 x, i32 step) {
+  return (f32)simd_shuffle_xor((f32)x, (ushort)step);
 }
-IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
-  return __fmaf_rn(a, b, c);
-}
-IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
-IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
+static inline i32 iron_add_i32(i32 a, i32 b) {
   return (i32)((u32)a + (u32)b);
 }
-IRON_DEVICE i32 iron_sub_i32(i32 a, i32 b) {
+static inline i32 iron_sub_i32(i32 a, i32 b) {
   return (i32)((u32)a - (u32)b);
 }
-IRON_DEVICE i32 iron_shl_i32(i32 a, i32 b) {
+static inline i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
 }
-IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
+static inline i32 iron_shr_i32(i32 a, i32 b) {
   return (i32)(a >> ((u32)b & 31u));
 }
-IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
+static inline f32 iron_min_f32(f32 a, f32 b) {
+  return a < b || a != a ? a : b;
+}
+static inline f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
+static inline f32 iron_min_bound_f32(f32 a, f32 b) {
+  return iron_min_f32(a, b);
+}
+static inline f32 iron_max_bound_f32(f32 a, f32 b) {
+  return iron_max_f32(a, b);
+}
 
-extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
-    const f32* x,
-    f32* y,
-    const f32 scale,
-    const i32 R,
-    const i32 N,
-    const i64 x_stride0,
-    const i64 y_stride0) {
-  __shared__ f32 pile[8];
-  const i32 thread_index = (i32)threadIdx.x;
-  const u32 group_index = blockIdx.x;
+struct iron_softmax_f32_no_log_vec1_arguments {
+  f32 scale;
+  i32 R;
+  i32 N;
+  i64 x_stride0;
+  i64 y_stride0;
+};
+
+[[max_total_threads_per_threadgroup(256)]]
+kernel void iron_softmax_f32_no_log_vec1(
+    device const f32* x [[buffer(0)]],
+    device f32* y [[buffer(1)]],
+    constant iron_softmax_f32_no_log_vec1_arguments& arguments [[buffer(2)]],
+    const uint group_position [[threadgroup_position_in_grid]],
+    const uint simd_index [[simdgroup_index_in_threadgroup]],
+    const uint lane_index [[thread_index_in_simdgroup]]) {
+  const f32 scale = arguments.scale;
+  const i32 R = arguments.R;
+  const i32 N = arguments.N;
+  const i64 x_stride0 = arguments.x_stride0;
+  const i64 y_stride0 = arguments.y_stride0;
+  threadgroup f32 pile[8];
+  const i32 thread_index = (i32)(simd_index * 32u + lane_index);
+  const i64 group_index = (i64)group_position;
   const i32 row = (i32)(group_index);
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
-    const f32 x_at = x[(i64)row * x_stride0 + i];
-    const f32 top2 = iron_max_f32(top, x_at * scale);
+    device const f32* x_run = x + (i64)row * x_stride0 + i;
+    const f32 part = x_run[0];
+    const f32 top2 = iron_max_f32(top, part * scale);
     top = top2;
   }
   f32 top3 = top;
@@ -67,18 +84,19 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = top3;
   }
-  __syncthreads();
+  iron_barrier();
   top3 = pile[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next = pile[run];
     top3 = iron_max_f32(top3, next);
   }
-  __syncthreads();
+  iron_barrier();
   const f32 t = -top3;
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
-    const f32 x_at2 = x[(i64)row * x_stride0 + i2];
-    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    device const f32* x_run2 = x + (i64)row * x_stride0 + i2;
+    const f32 part2 = x_run2[0];
+    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(part2, scale, t), -104.0f), 89.0f);
     const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
     const f32 t4 = t3 - 1.2582912e+07f;
     const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
@@ -101,17 +119,18 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = total2;
   }
-  __syncthreads();
+  iron_barrier();
   total2 = pile[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next2 = pile[run];
     total2 = total2 + next2;
   }
-  __syncthreads();
+  iron_barrier();
   const f32 inverse = 1.0f / total2;
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
-    const f32 x_at3 = x[(i64)row * x_stride0 + i3];
-    const f32 s = iron_fma_f32(x_at3, scale, t);
+    device const f32* x_run3 = x + (i64)row * x_stride0 + i3;
+    const f32 part3 = x_run3[0];
+    const f32 s = iron_fma_f32(part3, scale, t);
     const f32 t12 = iron_min_bound_f32(iron_max_bound_f32(s, -104.0f), 89.0f);
     const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
     const f32 t14 = t13 - 1.2582912e+07f;
@@ -122,6 +141,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const i32 t19 = iron_shr_i32(t16, 1);
     const f32 t20 = (t18 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t19, 23), 1065353216));
     const f32 t21 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t16, t19), 23), 1065353216));
-    y[(i64)row * y_stride0 + i3] = t20 * t21 * inverse;
+    device f32* y_run = y + (i64)row * y_stride0 + i3;
+    y_run[0] = t20 * t21 * inverse;
   }
 }

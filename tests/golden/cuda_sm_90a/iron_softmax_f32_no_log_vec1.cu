@@ -1,11 +1,3 @@
-#pragma clang fp contract(off)
-#ifndef __global__
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
-#define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
-#endif
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
 typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
@@ -14,36 +6,22 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
                                                                     : __builtin_nanf(""))
-IRON_DEVICE i32 iron_thread() {
-  return (i32)__builtin_amdgcn_workitem_id_x();
+IRON_DEVICE u32 iron_f32_to_bits(f32 x) { return __float_as_uint(x); }
+IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
+IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
 }
-IRON_DEVICE i64 iron_group() {
-  return (i64)__builtin_amdgcn_workgroup_id_x();
-}
-IRON_DEVICE void iron_barrier() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
-  __builtin_amdgcn_s_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
-}
-IRON_DEVICE u32 iron_f32_to_bits(f32 x) {
-  return __builtin_bit_cast(u32, x);
-}
-IRON_DEVICE f32 iron_bits_to_f32(u32 x) {
-  return __builtin_bit_cast(f32, x);
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
 }
 IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
-  return __builtin_fmaf(a, b, c);
+  return __fmaf_rn(a, b, c);
 }
-IRON_DEVICE i32 iron_lane() {
-  return (i32)__builtin_amdgcn_mbcnt_lo(~0u, 0u);
-}
-IRON_DEVICE u32 iron_from_lane(u32 x, i32 lane) {
-  return (u32)__builtin_amdgcn_ds_bpermute(4 * lane, (i32)x);
-}
-IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) {
-  const i32 lane = iron_lane() ^ step;
-  return iron_bits_to_f32(iron_from_lane(iron_f32_to_bits(x), lane));
-}
+IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
 IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
   return (i32)((u32)a + (u32)b);
 }
@@ -56,20 +34,11 @@ IRON_DEVICE i32 iron_shl_i32(i32 a, i32 b) {
 IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
   return (i32)(a >> ((u32)b & 31u));
 }
-IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
-  return a < b || a != a ? a : b;
-}
 IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
 }
-IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
-  return iron_min_f32(a, b);
-}
-IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
-  return iron_max_f32(a, b);
-}
 
-extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
+extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
     const f32* x,
     f32* y,
     const f32 scale,
@@ -78,13 +47,14 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const i64 x_stride0,
     const i64 y_stride0) {
   __shared__ f32 pile[8];
-  const i32 thread_index = iron_thread();
-  const u32 group_index = iron_group();
+  const i32 thread_index = (i32)threadIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 row = (i32)(group_index);
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
-    const f32 x_at = x[(i64)row * x_stride0 + i];
-    const f32 top2 = iron_max_f32(top, x_at * scale);
+    const f32* x_run = x + (i64)row * x_stride0 + i;
+    const f32 part = x_run[0];
+    const f32 top2 = iron_max_f32(top, part * scale);
     top = top2;
   }
   f32 top3 = top;
@@ -98,18 +68,19 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = top3;
   }
-  iron_barrier();
+  __syncthreads();
   top3 = pile[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next = pile[run];
     top3 = iron_max_f32(top3, next);
   }
-  iron_barrier();
+  __syncthreads();
   const f32 t = -top3;
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
-    const f32 x_at2 = x[(i64)row * x_stride0 + i2];
-    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(x_at2, scale, t), -104.0f), 89.0f);
+    const f32* x_run2 = x + (i64)row * x_stride0 + i2;
+    const f32 part2 = x_run2[0];
+    const f32 t2 = iron_min_bound_f32(iron_max_bound_f32(iron_fma_f32(part2, scale, t), -104.0f), 89.0f);
     const f32 t3 = iron_fma_f32(t2, 1.442695f, 1.2582912e+07f);
     const f32 t4 = t3 - 1.2582912e+07f;
     const f32 t5 = iron_fma_f32(t4, -1.4286068e-06f, iron_fma_f32(t4, -0.69314575f, t2));
@@ -132,17 +103,18 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = total2;
   }
-  iron_barrier();
+  __syncthreads();
   total2 = pile[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next2 = pile[run];
     total2 = total2 + next2;
   }
-  iron_barrier();
+  __syncthreads();
   const f32 inverse = 1.0f / total2;
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
-    const f32 x_at3 = x[(i64)row * x_stride0 + i3];
-    const f32 s = iron_fma_f32(x_at3, scale, t);
+    const f32* x_run3 = x + (i64)row * x_stride0 + i3;
+    const f32 part3 = x_run3[0];
+    const f32 s = iron_fma_f32(part3, scale, t);
     const f32 t12 = iron_min_bound_f32(iron_max_bound_f32(s, -104.0f), 89.0f);
     const f32 t13 = iron_fma_f32(t12, 1.442695f, 1.2582912e+07f);
     const f32 t14 = t13 - 1.2582912e+07f;
@@ -153,6 +125,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log(
     const i32 t19 = iron_shr_i32(t16, 1);
     const f32 t20 = (t18 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t19, 23), 1065353216));
     const f32 t21 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t16, t19), 23), 1065353216));
-    y[(i64)row * y_stride0 + i3] = t20 * t21 * inverse;
+    f32* y_run = y + (i64)row * y_stride0 + i3;
+    y_run[0] = t20 * t21 * inverse;
   }
 }
