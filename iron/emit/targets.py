@@ -22,6 +22,7 @@ from iron.emit.family import Destination, Family, Made
 from iron.errors import error
 from iron.ir.core import Kernel
 from iron.passes.scalarise import scalarise
+from iron.passes.unsigned import unsigned
 from iron.targets import amd, apple, cpu, nvidia, vulkan
 from iron.targets.target import Target
 
@@ -52,7 +53,7 @@ def _cpu(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -
 
 
 def _cuda(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
-    code = cuda_code.code_of(kernel, symbol)
+    code = cuda_code.code_of(unsigned(kernel), symbol)
     files = {".cu": code.text.source.encode()}
     facts = {"arguments": abi.record(code.fields)}
     if not {".ptx", ".cubin"} & set(wanted):
