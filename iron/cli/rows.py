@@ -15,6 +15,7 @@ from iron.worker.campaign import Campaign, Finished, Row
 from iron.worker.supervise import Lost
 
 FAULTS_SHOWN = 3
+ROWS_SHOWN = 10
 
 
 def collect(campaign: Campaign, shown: str) -> list[Row]:
@@ -86,9 +87,11 @@ def _print_faults(out: Console, row: Row) -> None:
 def print_red(rows: list[Row]) -> None:
     """The red rows of a campaign that showed nothing while it ran, on standard error."""
     out = console(stderr=True)
-    for row in rows:
+    for row in rows[:ROWS_SHOWN]:
         out.print(f"{row.backend} {row.name}", style="red", markup=False)
         _print_faults(out, row)
+    if len(rows) > ROWS_SHOWN:
+        out.print(f"and {len(rows) - ROWS_SHOWN} more rows; `iron build` names them all")
 
 
 def report(rows: list[Row], seconds: float) -> None:
