@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,14 @@ class Tree:
 
 
 def tree(folder: Path) -> Tree:
-    """The state of the work tree around `folder`; ignored files do not count."""
+    """The state of the work tree around `folder`; ignored files do not count.
+
+    A copy of a tree on a machine without git is of the commit that `IRON_COMMIT` names.
+    """
     commit = git(folder, "rev-parse", "HEAD")
     status = git(folder, "status", "--porcelain")
     if status is None:  # no work tree, or no git
-        return Tree("none")
+        return Tree(os.environ.get("IRON_COMMIT") or "none")
     return Tree(commit.strip() if commit else "none", bool(status.strip()))
 
 

@@ -71,7 +71,7 @@ def formula(kernel: str) -> Callable[[Callable[[Subject, Any], Formula | None]],
     """Decorator: the eager and the compiled peer of a kernel, of one formula."""
 
     def add(make: Callable[[Subject, Any], Formula | None]) -> Any:
-        LIBRARY.peer(kernel, "torch")(_eager(make))
+        LIBRARY.peer(kernel, "torch eager")(_eager(make))
         LIBRARY.peer(kernel, "torch.compile")(_compiled(make))
         return make
 
