@@ -21,12 +21,15 @@ class Tree:
 def tree(folder: Path) -> Tree:
     """The state of the work tree around `folder`; ignored files do not count.
 
-    A copy of a tree on a machine without git is of the commit that `IRON_COMMIT` names.
+    `IRON_COMMIT` names the commit of a copy whose history did not travel with it.
     """
+    told = os.environ.get("IRON_COMMIT")
+    if told:
+        return Tree(told)
     commit = git(folder, "rev-parse", "HEAD")
     status = git(folder, "status", "--porcelain")
     if status is None:  # no work tree, or no git
-        return Tree(os.environ.get("IRON_COMMIT") or "none")
+        return Tree("none")
     return Tree(commit.strip() if commit else "none", bool(status.strip()))
 
 

@@ -115,7 +115,7 @@ def run(
         snapshot.save(found, output)
     if report is not None:
         _write(report, page(found))
-    if keep:
+    if keep and found["rows"]:
         receipt.write(folder, found)
     changes = _changes(folder, found, diff, baseline_ref, threshold)
     if json:

@@ -112,6 +112,11 @@ def test_figures_tie_to_a_commit(tmp_path: Path):
     assert clean(tmp_path, allow_dirty=True) == Tree(found.commit, True)
 
 
+def test_a_copy_without_history_is_told_its_commit(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("IRON_COMMIT", "d" * 40)
+    assert clean(tmp_path) == Tree("d" * 40)
+
+
 def test_a_receipt_of_an_earlier_commit(tmp_path: Path):
     git(tmp_path, "init")
     receipt.write(tmp_path, run(row(1e-3)))
