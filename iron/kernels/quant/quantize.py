@@ -6,10 +6,10 @@ quantisation), with the arithmetic of its host encoder.
 
 import numpy as np
 
-from iron.lang import EXACT, Const, In, Out, bf16, dims, dtypes, f16, f32, group_max, group_min
-from iron.lang import groups, inf, inline, kernel, maximum, minimum, require, strided, thread, u8
-from iron.lang import u32
-from iron.quant.codec.nearest import affine_code, group_bias, group_scale, scaled_code, word_of
+from iron.lang import EXACT, Const, In, Out, bf16, dims, dtypes, f16, f32, groups, kernel
+from iron.lang import require, thread, u8, u32
+from iron.quant.codec.nearest import affine_code, extremes, group_bias, group_scale, put_codes
+from iron.quant.codec.nearest import scaled_code
 from iron.quant.format import by_name
 
 R, K, BITS, UNIT, GROUP = dims("R K BITS UNIT GROUP")
@@ -20,27 +20,6 @@ WORDS = [by_name(f"int{b}_g64_f32") for b in (2, 3, 5, 6)] + [by_name("fp4_g32_f
 BYTES = [by_name(name) for name in ("int8_g64_f32", "fp8_e4m3_g32_f32", "fp8_e5m2_g32_f32")]
 POWERS = [by_name(name) for name in ("mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxint3")]
 AFFINE = [by_name(name) for name in ("mlx_int3_g32", "mlx_int4_g64", "kv_int4_g32")]
-
-
-@inline
-def extremes(x, g, GROUP):
-    """Least and greatest element of group g of the row x, for every thread."""
-    low, high = f32(inf), f32(-inf)
-    for i in strided(GROUP):
-        v = x[g * GROUP + i].to(f32)
-        low, high = minimum(low, v), maximum(high, v)
-    return group_min(low), group_max(high)
-
-
-@inline
-def put(codes, code, g, GROUP, BITS):
-    """Writes the codes of group g of a row, `code(i)` for element i: bytes, or u32 words."""
-    if BITS == 8:
-        for i in strided(GROUP):
-            codes[g * GROUP + i] = code(i).to(u8)
-    else:
-        for j in strided(GROUP * BITS // 32):
-            codes[g * (GROUP * BITS // 32) + j] = word_of(code, BITS, j)
 
 
 @kernel(exact=True)
@@ -61,9 +40,10 @@ def quantize(
     """
     g, r = groups(K // GROUP, R, threads=32)
     require(K % GROUP == 0, "the row length K must be a multiple of the format's group")
-    low, high = extremes(x[r], g, GROUP)
+    low, high = extremes(x[r], g * GROUP, GROUP)
     held, scale = group_scale(FORMAT, low, high, S)
-    put(codes[r], lambda i: scaled_code(FORMAT, x[r, g * GROUP + i].to(f32), scale), g, GROUP, BITS)
+    row, at = x[r], g * GROUP
+    put_codes(FORMAT, codes[r], g, lambda i: scaled_code(FORMAT, row[at + i].to(f32), scale))
     if thread == 0:
         scales[r, g] = held
 
@@ -86,9 +66,10 @@ def quantize_affine(
     """
     g, r = groups(K // GROUP, R, threads=32)
     require(K % GROUP == 0, "the row length K must be a multiple of the format's group")
-    low, high = extremes(x[r], g, GROUP)
+    low, high = extremes(x[r], g * GROUP, GROUP)
     kept, bias, s, b = group_bias(FORMAT, low, high, S)
-    put(codes[r], lambda i: affine_code(FORMAT, x[r, g * GROUP + i].to(f32), s, b), g, GROUP, BITS)
+    row, at = x[r], g * GROUP
+    put_codes(FORMAT, codes[r], g, lambda i: affine_code(FORMAT, row[at + i].to(f32), s, b))
     if thread == 0:
         scales[r, g] = kept
         biases[r, g] = bias

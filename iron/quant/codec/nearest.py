@@ -1,6 +1,6 @@
 """Encoding, one element or one group at a time: what kernels that write quantised data inline.
 
-The same functions run eagerly on numpy. Nothing raises here: a NaN becomes zero and what lies
+All but the last two run eagerly on numpy too. Nothing raises here: a NaN becomes zero and what lies
 beyond the range takes the largest magnitude, as a kernel cannot refuse.
 """
 
@@ -14,11 +14,16 @@ from iron.lang import (
     bitcast,
     f32,
     floor,
+    group_max,
+    group_min,
     i32,
+    inf,
     inline,
     maximum,
     minimum,
     rint,
+    strided,
+    u8,
     u16,
     u32,
     unrolled,
@@ -150,7 +155,7 @@ def group_scale(fmt: Format, low: V, high: V, dtype: V) -> V:
     if fmt.scale is Scale.E8M0:
         emax = frexp(top(fmt))[1] - 1
         code = power_floor(amax, emax) if fmt.rule is Rule.FLOOR else power_ceil(amax, top(fmt))
-        code = where(amax < float("inf"), minimum(code, u32(254)), u32(255))
+        code = where(amax < inf, minimum(code, u32(254)), u32(255))
         return code.to(dtype), e8m0(code)
     held = not_below(where(amax == 0, f32(1), amax / f32(top(fmt))), dtype)
     return held, held.to(f32)
@@ -219,3 +224,28 @@ def word_of(code: V, bits: int, j: V) -> V:
             held = code(first + n)
             word = word | where(at < 0, held >> u32(-at), held << u32(maximum(at, 0)))
     return word
+
+
+@inline
+def extremes(x: V, at: V, count: int) -> V:
+    """Least and greatest of `count` elements of the row x from `at` on, for every thread."""
+    low, high = f32(inf), f32(-inf)
+    for i in strided(count):
+        v = x[at + i].to(f32)
+        low, high = minimum(low, v), maximum(high, v)
+    return group_min(low), group_max(high)
+
+
+@inline
+def put_codes(fmt: Format, codes: V, g: V, code: V) -> None:
+    """Writes the codes of group g of a row, `code(i)` for element i: bytes, or u32 words.
+
+    The threads of a group share the work.
+    """
+    if fmt.bits == 8:
+        for i in strided(fmt.group):
+            codes[g * fmt.group + i] = code(i).to(u8)
+    else:
+        words = fmt.group * fmt.bits // 32
+        for j in strided(words):
+            codes[g * words + j] = word_of(code, fmt.bits, j)
