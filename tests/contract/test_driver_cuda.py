@@ -59,7 +59,7 @@ def test_the_target_follows_the_gpu(driver: CudaDriver):
 
 def test_a_launch_gets_the_arguments_in_order(driver: CudaDriver, cu: FakeCuda):
     x, y = driver.upload(np.arange(64, dtype=np.float32)), driver.upload(np.zeros(64, np.float32))
-    run = driver.load(scaled()).bind({"x": x.seen, "y": y.seen}, {"by": 3.0}, {}, (2,))
+    run = driver.load(scaled()).bind({"x": x, "y": y}, {"by": 3.0}, {}, (2,))
     run()
     np.testing.assert_array_equal(driver.download(y), 3 * np.arange(64, dtype=np.float32))
     (launch,) = cu.launches
@@ -240,3 +240,9 @@ def test_a_launch_takes_the_form_its_arguments_allow(
         cast(x, y=driver.empty((length,), f16), TO=f16)
     (launch,) = cu.launches
     assert launch.grid[0] == -(-length // (256 * (8 if wide else 1)))
+
+
+def test_views_of_uploaded_arrays(driver: CudaDriver):
+    base = np.arange(5 * 96, dtype=np.float32).reshape(5, 96)
+    view = driver.upload(base)[::-2, 64::-2]
+    np.testing.assert_array_equal(driver.download(view), base[::-2, 64::-2])

@@ -76,8 +76,9 @@ class CudaExecutable:
         hosts = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
         if hosts:
             return self._staged(hosts, scalars, dims, grid)
-        places = {n: Place(a.pointer, a.dtype.bytes, a.shape, a.strides) for n, a in arrays.items()}
-        stream = cuda_stream.of(arrays, self.api.ordinal)
+        held = {n: a.seen if isinstance(a, Buffer) else a for n, a in arrays.items()}
+        places = {n: Place(a.pointer, a.dtype.bytes, a.shape, a.strides) for n, a in held.items()}
+        stream = cuda_stream.of(held, self.api.ordinal)
         return self._launch(places, scalars, dims, grid, stream)
 
     def resources(self) -> dict[str, int]:
@@ -332,8 +333,13 @@ class CudaDriver:
     def download(self, array: Buffer) -> np.ndarray[Any, Any]:
         """A host copy, after everything launched has finished."""
         self.synchronise()
-        size = math.prod(array.shape) * array.dtype.bytes
-        return array.memory.read()[:size].view(array.dtype.np).reshape(array.shape)
+        seen, whole = array.seen, array.memory.read()
+        first = seen.pointer - array.memory.address
+        elements = whole[first % seen.dtype.bytes :]
+        elements = elements[: len(elements) // seen.dtype.bytes * seen.dtype.bytes]
+        at = elements.view(seen.dtype.np)[first // seen.dtype.bytes :]
+        steps = tuple(s * seen.dtype.bytes for s in seen.strides)
+        return np.array(np.lib.stride_tricks.as_strided(at, seen.shape, steps))
 
     def elapsed(self, calls: Sequence[Callable[[], None]]) -> list[float]:
         """Runs the calls in order on the caller's stream; the seconds between their ends."""
