@@ -116,9 +116,10 @@ def sampled() -> dict[str, Sampled]:
             parts = SAMPLE.get(name)
             if parts is None:
                 continue
-            case = next(c for c in expand(kernel) if all(part in c.label for part in parts))
-            of = specialise(case, prepare(case), CPU.target)
-            assert of is not None
+            fitting = (c for c in expand(kernel) if all(part in c.label for part in parts))
+            made = ((c, specialise(c, prepare(c), CPU.target)) for c in fitting)
+            # The first that a choice of the CPU serves.
+            case, of = next((c, of) for c, of in made if of is not None)
             found[name] = Sampled(case, of)
     return found
 
