@@ -2,11 +2,11 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -81,6 +81,14 @@ outlaw.bench(N=1024)
 '''
 
 
+def made(home: Path) -> Path:
+    (home / "own").mkdir(parents=True)
+    (home / "own" / "__init__.py").write_text("")
+    (home / "own" / "kernels.py").write_text(KERNELS)
+    (home / "pyproject.toml").write_text('[tool.iron]\nkernels = ["own"]\n')
+    return home
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [n for n in os.environ if n.startswith("IRON_")]:
@@ -88,11 +96,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("IRON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("IRON_JOBS", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    home = tmp_path / "mine"
-    (home / "own").mkdir(parents=True)
-    (home / "own" / "__init__.py").write_text("")
-    (home / "own" / "kernels.py").write_text(KERNELS)
-    (home / "pyproject.toml").write_text('[tool.iron]\nkernels = ["own"]\n')
+    home = made(tmp_path / "mine")
     monkeypatch.chdir(home)
     return home
 
@@ -101,46 +105,63 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def emitted(project: Path, seed: int) -> dict[str, bytes]:
-    command = (
-        sys.executable,
-        "-m",
-        "iron",
-        "emit",
-        "--targets",
-        "cpu,cuda:sm_90a,hip,metal,vulkan",
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    command += ("-o", "out")
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
+def emitted(home: Path, seed: int) -> dict[str, bytes]:
+    targets = "cpu,cuda:sm_90a,hip,metal,vulkan"
+    command = (sys.executable, "-m", "iron", "emit", "--targets", targets, "-o", "out")
+    own = {"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT), "IRON_JOBS": "1"}
+    environment = {**{n: v for n, v in os.environ.items() if not n.startswith("IRON_")}, **own}
+    done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return files(project / "out")
+    return files(home / "out")
 
 
-def test_artefacts_are_the_same_bytes_in_two_processes_and_places(project: Path):
-    elsewhere = project.parent / "elsewhere"
-    shutil.copytree(project, elsewhere)
-    first, second = emitted(project, 1), emitted(elsewhere, 2)
-    assert first == second
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Everything that is emitted of the project, by path."""
+    return emitted(made(tmp_path_factory.mktemp("first") / "mine"), 1)
+
+
+@pytest.fixture(scope="module")
+def kernels(first: dict[str, bytes]) -> list[dict[str, Any]]:
+    """The kernels of its manifest."""
     manifest = json.loads(first["manifest.json"])
     jsonschema.validate(manifest, schema())
-    named = {f["path"] for k in manifest["kernels"] for t in k["targets"] for f in t["files"]}
+    return manifest["kernels"]
+
+
+def test_artefacts_are_the_same_bytes_in_two_processes_and_places(
+    first: dict[str, bytes], kernels: list[dict[str, Any]], tmp_path: Path
+):
+    assert emitted(made(tmp_path / "elsewhere"), 2) == first
+    named = {f["path"] for k in kernels for t in k["targets"] for f in t["files"]}
     hosts = {"c/iron_kernels.c", "c/iron_kernels.h", "swift/IronKernels.swift", "metal/build.sh"}
     assert named | hosts | {"manifest.json"} == set(first)
     # Each file under the symbol of its kernel.
-    for kernel in manifest["kernels"]:
+    for kernel in kernels:
         for target in kernel["targets"]:
             assert all(kernel["symbol"] in file["path"] for file in target["files"])
 
 
-def test_two_closures_of_one_factory_get_two_symbols(project: Path):
-    assert run(["emit", "-f", "twice", "-f", "thrice", "--targets", "cpu", "-o", "out"]) == 0
-    found = json.loads(Path("out/manifest.json").read_text())["kernels"]
-    symbols = {k["symbol"] for k in found}
-    assert len(symbols) == 2
-    assert {k["name"] for k in found} == {"scale"}
-    # One alias for both would name neither.
-    assert {k["alias"] for k in found} == symbols
+def test_two_closures_of_one_factory_get_two_symbols(kernels: list[dict[str, Any]]):
+    scales = [k for k in kernels if k["name"] == "scale"]
+    for target in ("cpu:x86-64-v3", "cuda:sm_90a", "vulkan:usual"):
+        found = [k for k in scales if target in [t["target"] for t in k["targets"]]]
+        assert len({k["symbol"] for k in found}) == 2
+        # One alias for both would name neither.
+        assert {k["alias"] for k in found} == {k["symbol"] for k in found}
+
+
+def test_choices_are_alternatives_in_order_of_preference(kernels: list[dict[str, Any]]):
+    copies = [k for k in kernels if k["name"] == "copy_rows"]
+    assert {k["choice_of"] for k in copies} == {"iron_copy_rows"}
+    assert {k["alias"] for k in copies} == {"iron_copy_rows_vec1", "iron_copy_rows_vec4"}
+    order = {
+        (t["target"].split(":")[0], k["consts"]["VEC"]): t["preference"]
+        for k in copies
+        for t in k["targets"]
+    }
+    assert (order["cpu", 1], order["cpu", 4]) == (0, 1)
+    assert (order["cuda", 4], order["cuda", 1]) == (0, 1)
 
 
 def test_a_kernel_that_cannot_be_built_is_one_red_row_and_nothing_is_written(
@@ -157,15 +178,6 @@ def test_a_kernel_that_cannot_be_built_is_one_red_row_and_nothing_is_written(
     assert {row["kernel"] for row in told["rows"]} == {"twice", "thrice", "copy_rows", "outlaw"}
     assert run(["emit", "-o", "out"]) == 1
     assert sorted(os.listdir(project)) == before
-
-
-def test_choices_are_alternatives_in_order_of_preference(project: Path):
-    assert run(["emit", "-f", "copy_rows", "--emit", "ir", "-o", "out"]) == 0
-    found = json.loads(Path("out/manifest.json").read_text())["kernels"]
-    order = {k["consts"]["VEC"]: k["targets"][0]["preference"] for k in found}
-    assert order == {1: 0, 4: 1}
-    assert {k["choice_of"] for k in found} == {"iron_copy_rows"}
-    assert {k["alias"] for k in found} == {"iron_copy_rows_vec1", "iron_copy_rows_vec4"}
 
 
 BAD_USAGE: dict[str, Callable[[], list[str]]] = {
