@@ -99,6 +99,22 @@ def finite_or_zero(x):
     return where(x == -inf, 0.0, x)
 
 
+def held_chunks(N, VEC, THREADS):
+    """Chunks of VEC a thread keeps of a row of N: for usual lengths that divide, up to 32 numbers.
+
+    Other lengths share one form, which reads the row again.
+    """
+    chunks = N // (VEC * THREADS)
+    usual = N in (2048, 4096, 8192) and N % (VEC * THREADS) == 0
+    return chunks if VEC > 1 and usual and chunks * VEC <= 32 else 0
+
+
+@inline
+def owned(HELD, VEC, THREADS):
+    """Where the chunks of a thread begin, as `strided` deals them out."""
+    return [(thread + c * THREADS) * VEC for c in unrolled(HELD)]
+
+
 @inline
 def widened(x, at, inside, VEC):
     """VEC neighbours of the 1-D view `x` from `at` as f32; zeros, and no read, unless `inside`."""

@@ -6,8 +6,9 @@ the weight 1 + w is that of Gemma.
 
 import numpy as np
 
+from iron.kernels.primitives import held_chunks, owned
 from iron.lang import ELT, RED, Const, In, Out, Scalar, bf16, dims, dot, dtypes, f16, f32
-from iron.lang import group_sum, groups, inline, kernel, require, rsqrt, strided
+from iron.lang import group_sum, groups, inline, kernel, require, rsqrt, strided, unrolled
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
@@ -41,24 +42,36 @@ def rms_norm(
     L2: Const = False,
     VEC: Const = 1,
     THREADS: Const = 256,
+    HELD: Const = lambda N, VEC, THREADS: held_chunks(N, VEC, THREADS),
 ):
     """One group per row. A residual is added to the weighted result (y = residual + norm(x) * w).
 
     The sum of squares is taken in f32 whatever T is and overflows only for f32 rows beyond 1e19.
     `L2` divides by sqrt(sum + eps), not by sqrt(mean + eps). `ROUNDED` rounds the normalised row
-    to T before the weight, as Llama-type models in 16 bits do. `x` is read twice.
+    to T before the weight, as Llama-type models in 16 bits do. `x` is read twice,
+    or once where a thread has HELD chunks of it in registers.
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
 
     squares = f32(0)
-    for i in strided(N, VEC):
+    places = owned(HELD, VEC, THREADS)
+    held = [x[row, i : i + VEC].to(f32) for i in places]
+    for c in unrolled(HELD):
+        squares += dot(held[c], held[c])
+    for i in strided(0 if HELD else N, VEC):
         chunk = x[row, i : i + VEC].to(f32)
         squares += dot(chunk, chunk)
     total = group_sum(squares)
     scale = rsqrt(total + eps) if L2 else rsqrt(total / N + eps)
 
-    for i in strided(N, VEC):
+    for c in unrolled(HELD):
+        i = places[c]
+        out = weighted(held[c] * scale, w, i, VEC, ONE_PLUS, ROUNDED, T)
+        if residual is not None:
+            out = residual[row, i : i + VEC].to(f32) + out
+        y[row, i : i + VEC] = out.to(T)
+    for i in strided(0 if HELD else N, VEC):
         unit = x[row, i : i + VEC].to(f32) * scale
         out = weighted(unit, w, i, VEC, ONE_PLUS, ROUNDED, T)
         if residual is not None:
@@ -120,6 +133,11 @@ def _(x, w, residual, eps, ONE_PLUS=False, L2=False):
 @rms_norm.case(R=[1, 3], N=[4, 129, 1000], tol=RED("N"))
 def _(rng, R, N):
     return {"x": rng.normal(R, N), "w": rng.normal(N), "residual": None, "eps": 1e-5}
+
+
+@rms_norm.case(R=[2], N=[2048], tol=RED("N"))
+def _(rng, R, N):
+    return {"x": rng.normal(R, N), "w": rng.normal(N), "residual": rng.normal(R, N), "eps": 1e-5}
 
 
 @rms_norm.case(R=[3], N=[33], L2=[False, True], ONE_PLUS=[False, True], tol=RED("N"))
