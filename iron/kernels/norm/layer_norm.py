@@ -9,11 +9,20 @@ two-pass algorithm), so that rows whose mean is far above their spread keep thei
 
 import numpy as np
 
+from iron.kernels.primitives import held_chunks, owned
 from iron.lang import RED, Const, In, Out, Scalar, bf16, dims, dot, dtypes, f16, f32, group_sum
-from iron.lang import groups, kernel, require, rsqrt, strided
+from iron.lang import groups, inline, kernel, require, rsqrt, strided, unrolled
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
+
+
+@inline(exact=True)
+def affine(unit, w, b, at, VEC):
+    """unit * w + b of VEC neighbours, of what there is."""
+    if w is not None:
+        unit = unit * w[at : at + VEC].to(f32)
+    return unit if b is None else unit + b[at : at + VEC].to(f32)
 
 
 @kernel(
@@ -31,21 +40,31 @@ def layer_norm(
     *,
     VEC: Const = 1,
     THREADS: Const = 256,
+    HELD: Const = lambda N, VEC, THREADS: held_chunks(N, VEC, THREADS),
 ):
-    """One group per row, read three times; all sums are f32.
+    """One group per row, read three times, or once into HELD chunks a thread; all sums are f32.
 
     The first mean is only a point near the row; the residual of the mean about it is subtracted
     from each residual, never added to the first mean, which would round it away.
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
+    rest_of = 0 if HELD else N
+    places = owned(HELD, VEC, THREADS)
+    held = [x[row, i : i + VEC].to(f32) for i in places]
     total = f32(0)
-    for i in strided(N, VEC):
+    for c in unrolled(HELD):
+        total += held[c].sum()
+    for i in strided(rest_of, VEC):
         total += x[row, i : i + VEC].to(f32).sum()
     guess = group_sum(total) / N
 
     sums, squares = f32(0), f32(0)
-    for i in strided(N, VEC):
+    for c in unrolled(HELD):
+        d = held[c] - guess
+        sums += d.sum()
+        squares += dot(d, d)
+    for i in strided(rest_of, VEC):
         d = x[row, i : i + VEC].to(f32) - guess
         sums += d.sum()
         squares += dot(d, d)
@@ -53,12 +72,12 @@ def layer_norm(
     rest = sums / N
     scale = rsqrt((squares - sums * rest) / N + eps)
 
-    for i in strided(N, VEC):
-        out = ((x[row, i : i + VEC].to(f32) - guess) - rest) * scale
-        if w is not None:
-            out = out * w[i : i + VEC].to(f32)
-        if b is not None:
-            out = out + b[i : i + VEC].to(f32)
+    for c in unrolled(HELD):
+        i = places[c]
+        out = affine(((held[c] - guess) - rest) * scale, w, b, i, VEC)
+        y[row, i : i + VEC] = out.to(T)
+    for i in strided(rest_of, VEC):
+        out = affine(((x[row, i : i + VEC].to(f32) - guess) - rest) * scale, w, b, i, VEC)
         y[row, i : i + VEC] = out.to(T)
 
 
@@ -69,6 +88,12 @@ def _(x, w, b, eps):
     weight = 1.0 if w is None else w
     y = unit * weight + (0 if b is None else b)
     return {"y": y}, {"y": (1 + np.abs(unit)) * np.abs(weight) + np.abs(y)}
+
+
+@layer_norm.case(R=[2], N=[2048], tol=RED("N"))
+def _(rng, R, N, T):
+    mean = 1000.0 if T is f32 else 0.5
+    return {"x": rng.normal(R, N) + mean, "w": rng.normal(N), "b": rng.normal(N), "eps": 0.1}
 
 
 @layer_norm.case(R=[1, 3], N=[33, 129, 260], AFFINE=[0, 1, 2], tol=RED("N"))
