@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -81,21 +82,33 @@ def _must_pass(verdict: Verdict) -> None:
 
 
 def _like(point: Point) -> list[ConcreteCase]:
-    """A few cases with the bench's dtypes, formats and Consts, spread over all there are."""
+    """A few cases with the bench's dtypes, formats and Consts, spread over all there are.
+
+    The launch chooses among a kernel's alternatives, as it does for the bench. Where no case has
+    just these dtypes or Consts, those of others are taken in them.
+    """
     wanted = point.case
     fixed = {k: v for k, v in wanted.axes.items() if k in wanted.consts}
+    whole = expand(wanted.kernel)
+    every = [c for c in whole if c.formats == wanted.formats] or whole
+    right = [c for c in every if all(_const(c, k) in (v, None) for k, v in fixed.items())]
+    as_here = [_with(c, fixed, wanted) for c in right or every]
+    same = [c for c, was in zip(as_here, right or every, strict=True) if was.dtypes == c.dtypes]
+    kept = list({c.label: c for c in same or as_here}.values())
+    step = max(1, len(kept) // CASES)
+    return kept[::step][:CASES]
 
-    def fits(case: ConcreteCase) -> bool:
-        consts = {**case.variant, **{k: v for k, v in case.axes.items() if k in fixed}}
-        return (
-            case.dtypes == wanted.dtypes
-            and case.formats == wanted.formats
-            and all(consts.get(k, v) == v for k, v in fixed.items())
-        )
 
-    found = [case for case in expand(wanted.kernel) if fits(case)]
-    step = max(1, len(found) // CASES)
-    return found[::step][:CASES]
+def _const(case: ConcreteCase, name: str) -> Any:
+    return case.axes.get(name, case.variant.get(name))
+
+
+def _with(case: ConcreteCase, fixed: Mapping[str, Any], wanted: ConcreteCase) -> ConcreteCase:
+    """The case in the bench's dtypes and Consts, its alternative left to the launch."""
+    axes = {k: fixed.get(k, v) for k, v in case.axes.items()}
+    variant = {k: fixed.get(k, v) for k, v in case.variant.items()}
+    types = {"dtypes": wanted.dtypes, "formats": wanted.formats}
+    return replace(case, axes=axes, variant=variant, choice={}, **types)
 
 
 def elements(found: Given) -> int:
