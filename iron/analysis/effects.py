@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from iron.analysis.places import Places, before, places
+from iron.analysis.accesses import places
+from iron.analysis.places import Places, before
 from iron.ir.core import Kernel, Param
 from iron.ir.types import Tensor
 
@@ -56,6 +57,10 @@ def _proven(found: Places, out: str, given: str) -> bool:
     if not written or read is None or any(a.op.name != "store" for a in written):
         return False
     return all(
-        found.owns(s) and all(found.shared_only_with_itself(r, s) and before(r, s) for r in read)
+        found.owns(s)
+        and all(
+            found.apart(r, s) or (found.shared_only_with_itself(r, s) and before(r, s))
+            for r in read
+        )
         for s in written
     )

@@ -1,23 +1,32 @@
 """Where accesses of parameters lie, as linear forms of thread, groups and loop turns.
 
 A form owns its elements when different threads, groups and turns touch different ones: read as
-the digits of a mixed radix, each coefficient exceeds all that the smaller digits can reach.
+the digits of a mixed radix, each coefficient exceeds all that the smaller digits can reach. The
+quotient and the remainder of one number by a positive one count as that number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iron.analysis.ranges import Ranges, ranges
-from iron.ir.core import Block, Kernel, Op, Value
-from iron.ir.table import Trait
-from iron.ir.types import count
+from iron.ir.core import Op, Value
 
 THREAD = "thread"
 
-Symbol = str | int | Op | Value
-"""The thread, a launch axis, a loop (its turns from 0), or a value that is one for all threads."""
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The quotient of `number` by `by`, which is positive and one for all threads, or the rest."""
+
+    number: Value
+    by: Value
+    rest: bool
+
+
+Symbol = str | int | Op | Value | Part
+"""The thread, a launch axis, a loop (its turns from 0), a value that is one for all threads, or a
+part of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,12 @@ class Form:
             parts[symbol] = parts.get(symbol, 0) + times * factor
         parts = {s: f for s, f in parts.items() if f}
         return Form(parts, self.constant + times * other.constant)
+
+    @property
+    def part(self) -> Part | None:
+        """The part of a number that alone decides the form, if it is one."""
+        varying = [s for s in self.parts if not isinstance(s, Value)]
+        return varying[0] if len(varying) == 1 and isinstance(varying[0], Part) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,19 +69,26 @@ class Access:
 class Places:
     """The accesses of a kernel by parameter; None for a parameter with an index of no form.
 
-    `sizes` bounds how many values a symbol takes (None: no bound is known).
+    `sizes` bounds how many values a symbol takes (None: no bound is known), `ends` holds for a loop
+    the forms of its counter and of the bound that the counter stays below. `numbers` has the forms
+    of numbers of which parts are indices, `least` the least value of one for all threads.
     """
 
     accesses: Mapping[str, list[Access] | None]
     sizes: Mapping[Symbol, int | None]
+    ends: Mapping[Op, tuple[Form, Form]]
+    numbers: Mapping[Value, Form]
+    least: Mapping[Value, int]
 
     def owns(self, a: Access) -> bool:
         """True when different threads, groups and turns touch different elements."""
         seen: set[Symbol] = set()
-        for axis, form in enumerate(a.forms):
-            reach = a.width if axis == len(a.forms) - 1 else 1
-            for symbol, factor in _digits(form):
-                if factor < reach or symbol in seen:
+        last = len(a.forms) - 1
+        axes = [(form, a.width if axis == last else 1) for axis, form in enumerate(a.forms)]
+        for form, width in self._joined(axes):
+            reach = width
+            for symbol, factor in digits(form):
+                if factor < reach or symbol in seen or isinstance(symbol, Part):
                     return False
                 seen.add(symbol)
                 size = self.sizes[symbol]
@@ -75,6 +97,61 @@ class Places:
             size == 1 or symbol in seen or (isinstance(symbol, Op) and symbol not in a.loops)
             for symbol, size in self.sizes.items()
         )
+
+    def _joined(self, axes: list[tuple[Form, int]]) -> list[tuple[Form, int]]:
+        """The axes with a number in place of two that hold its quotient and its rest."""
+        at = {form.part: i for i, (form, width) in enumerate(axes) if width == 1}
+        for part, i in at.items():
+            other = part and at.get(Part(part.number, part.by, not part.rest))
+            if part is not None and other is not None:
+                left = [axis for k, axis in enumerate(axes) if k not in (i, other)]
+                return self._joined([*left, (self.numbers[part.number], 1)])
+        return axes
+
+    def apart(self, a: Access, b: Access) -> bool:
+        """True when on some axis all that `a` touches lies below all that `b` does, or above."""
+        for axis in range(len(a.forms)):
+            last = axis == len(a.forms) - 1
+            for one, other in ((a, b), (b, a)):
+                top, low = self._highest(one, axis), self._lowest(other.forms[axis])
+                width = one.width if last else 1
+                if top is not None and low is not None:
+                    gap = self._least(low.plus(top, -1))
+                    if gap is not None and gap >= width:
+                        return True
+        return False
+
+    def _lowest(self, form: Form) -> Form | None:
+        """The form where all that varies is 0; None when something is subtracted."""
+        if any(f < 0 or isinstance(s, Part) for s, f in digits(form)):
+            return None
+        return Form({s: f for s, f in form.parts.items() if isinstance(s, Value)}, form.constant)
+
+    def _highest(self, a: Access, axis: int) -> Form | None:
+        """The form where all that varies is as great as it gets; None without a bound."""
+        form = a.forms[axis]
+        for loop in reversed(a.loops):
+            factor, (counter, end) = form.parts.get(loop, 0), self.ends.get(loop, (None, None))
+            if factor > 0 and counter is not None and end is not None:
+                times, rest = divmod(factor, counter.parts[loop])
+                if not rest:
+                    form = form.plus(counter, -times).plus(end, times).plus(Form({}, -1), times)
+        total = Form({s: f for s, f in form.parts.items() if isinstance(s, Value)}, form.constant)
+        for symbol, factor in digits(form):
+            size = self.sizes.get(symbol)
+            if factor > 0 and size is None:
+                return None
+            total = total.plus(Form({}, factor * (size - 1) if size and factor > 0 else 0))
+        return total
+
+    def _least(self, form: Form) -> int | None:
+        """The least value of a form of values that are one for all threads."""
+        total = form.constant
+        for symbol, factor in form.parts.items():
+            if factor < 0 or not isinstance(symbol, Value) or symbol not in self.least:
+                return None
+            total += factor * self.least[symbol]
+        return total
 
     def shared_only_with_itself(self, read: Access, store: Access) -> bool:
         """True when what `read` touches is stored, if at all, by the same thread in the same turn.
@@ -98,10 +175,10 @@ class Places:
 
     def _digits_fit(self, mine: Form, other: Form) -> bool:
         """No digit of `mine` runs into the next one of `other`."""
-        factors = [f for _, f in _digits(other)]
-        for symbol, factor in _digits(mine):
+        factors = [f for _, f in digits(other)]
+        for symbol, factor in digits(mine):
             above = [f for f in factors if f > factor]
-            size = self.sizes[symbol]
+            size = self.sizes.get(symbol)
             if above and (size is None or factor * size > min(above)):
                 return False
         return True
@@ -113,7 +190,7 @@ def _in_block(read: Access, store: Access) -> bool:
     A block runs from what a store writes to where the next owner begins.
     """
     ahead = read.forms[-1].constant - store.forms[-1].constant
-    factors = [f for _, f in _digits(store.forms[-1])]
+    factors = [f for _, f in digits(store.forms[-1])]
     if not factors:
         return ahead == 0 and read.width == store.width
     room = factors[0]
@@ -123,7 +200,7 @@ def _in_block(read: Access, store: Access) -> bool:
     return between and all(f % room == 0 for f in factors)
 
 
-def _digits(form: Form) -> list[tuple[Symbol, int]]:
+def digits(form: Form) -> list[tuple[Symbol, int]]:
     """The parts that vary, by rising coefficient; a negative one comes first and fits nowhere."""
     varying = [(s, f) for s, f in form.parts.items() if not isinstance(s, Value)]
     return sorted(varying, key=lambda part: part[1])
@@ -142,123 +219,3 @@ def _shape(form: Form, common: set[Op]) -> dict[object, int]:
 def before(read: Access, store: Access) -> bool:
     """True when `read` stands earlier in the program, within the same turn of common loops."""
     return read.path < store.path
-
-
-def places(kernel: Kernel) -> Places:
-    """The accesses of the tensor parameters of `kernel`."""
-    walk = _Walk(kernel)
-    walk.block(kernel.body, (), ())
-    return Places(walk.found, walk.sizes)
-
-
-class _NoForm(Exception):
-    """An index that is no linear form."""
-
-
-class _Walk:
-    """One walk over the body; forms are found on demand."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.facts: Ranges = ranges(kernel)
-        self.names = {v: p.name for p, v in zip(kernel.params, kernel.body.params, strict=True)}
-        self.found: dict[str, list[Access] | None] = {n: [] for n in self.names.values()}
-        self.sizes: dict[Symbol, int | None] = {THREAD: kernel.threads}
-        self.sizes.update((axis, g.high + 1) for axis, g in enumerate(self.facts.groups))
-        self.counters: dict[Value, Op] = {}
-        self.forms: dict[Value, Form] = {}
-
-    def block(self, block: Block, loops: tuple[Op, ...], path: tuple[tuple[int, int], ...]) -> None:
-        for i, op in enumerate(block.ops):
-            if op.name in ("load", "store", "atomic") and op.args[0] in self.names:
-                self._access(op, loops, (*path, (i, 0)))
-            if op.name == "for":
-                self.counters[op.regions[0].params[0]] = op
-                self.sizes[op] = self._turns(op)
-            for r, region in enumerate(op.regions):
-                inner = (*loops, op) if op.name == "for" else loops
-                self.block(region, inner, (*path, (i, r)))
-
-    def _turns(self, op: Op) -> int | None:
-        low, high, step = (self.facts.at(op, i) for i in range(3))
-        if low is None or high is None or step is None or step.low < 1:
-            return None
-        return max(1, -((low.low - high.high) // step.low))
-
-    def _access(self, op: Op, loops: tuple[Op, ...], path: tuple[tuple[int, int], ...]) -> None:
-        name = self.names[op.args[0]]
-        known = self.found[name]
-        if known is None:
-            return
-        indices = op.args[1:] if op.name == "load" else op.args[1:-1]
-        value = op.results[0] if op.name == "load" else op.args[-1]
-        try:
-            forms = tuple(map(self.form, indices))
-        except _NoForm:
-            self.found[name] = None
-            return
-        known.append(Access(op, forms, max(1, count(value.type)), loops, path))
-
-    def form(self, value: Value) -> Form:
-        """The linear form of an index; _NoForm when there is none."""
-        found = self.forms.get(value)
-        if found is None:
-            found = self.forms[value] = self._form(value)
-        return found
-
-    def _form(self, value: Value) -> Form:
-        known = self.facts.of(value)
-        if known is not None and known.constant is not None:
-            return Form({}, known.constant)
-        if value in self.names:
-            return self._symbol(value, 1)
-        if (loop := self.counters.get(value)) is not None:
-            step = self.facts.at(loop, 2)
-            if step is None or step.constant is None:
-                raise _NoForm
-            return self.form(loop.args[0]).plus(Form({loop: 1}, 0), step.constant)
-        op = value.op
-        rule = _RULES.get(op.name) if op is not None else None
-        if op is not None and rule is not None:
-            exact = op.name in ("thread", "group") or op in self.facts.exact
-            form = rule(self, op) if exact else None
-            if form is not None:
-                return form
-        if op is not None and self._for_all(op):
-            return self._symbol(value, 1)
-        raise _NoForm
-
-    def _symbol(self, symbol: Symbol, size: int | None) -> Form:
-        self.sizes.setdefault(symbol, size)
-        return Form({symbol: 1}, 0)
-
-    def _for_all(self, op: Op) -> bool:
-        """True when the value is made of parameters alone, so one for every thread and turn."""
-        if not op.row.has(Trait.PURE) or op.name in ("thread", "group"):
-            return False
-        return all(a in self.names or (a.op is not None and self._for_all(a.op)) for a in op.args)
-
-
-def _scaled(w: _Walk, op: Op) -> Form | None:
-    for i in (0, 1):
-        by = w.facts.at(op, 1 - i)
-        if by is not None and by.constant is not None:
-            return Form({}, 0).plus(w.form(op.args[i]), by.constant)
-    return None
-
-
-def _shifted(w: _Walk, op: Op) -> Form | None:
-    by = w.facts.at(op, 1)
-    if by is None or by.constant is None:
-        return None
-    return Form({}, 0).plus(w.form(op.args[0]), 1 << by.constant)
-
-
-_RULES: dict[str, Callable[[_Walk, Op], Form | None]] = {
-    "thread": lambda w, op: Form({THREAD: 1}, 0),
-    "group": lambda w, op: Form({op.attr("axis"): 1}, 0),
-    "add": lambda w, op: w.form(op.args[0]).plus(w.form(op.args[1])),
-    "sub": lambda w, op: w.form(op.args[0]).plus(w.form(op.args[1]), -1),
-    "mul": _scaled,
-    "shl": _shifted,
-    "cast": lambda w, op: w.form(op.args[0]),
-}

@@ -182,9 +182,21 @@ class _Facts:
         gap = 1 if name in ("lt", "gt") else 0
         if name == "ne":
             return {}
+        above = interval.meet(y, Range(min(y.high, x.low + gap), y.high))
         return {
+            **(self._factors(b) if above.low > 0 else {}),
             a: interval.meet(x, Range(x.low, max(x.low, y.high - gap))),
-            b: interval.meet(y, Range(min(y.high, x.low + gap), y.high)),
+            b: above,
+        }
+
+    def _factors(self, product: Value) -> dict[Value, Range]:
+        """From `a * b > 0` and `a >= 0`: a is not 0, even if the product wraps."""
+        op = product.op
+        known = [(a, self.get(a)) for a in op.args] if op is not None and op.name == "mul" else []
+        return {
+            a: interval.meet(r, Range(1, max(1, r.high)))
+            for a, r in known
+            if r is not None and r.low >= 0
         }
 
     def _divisible(self, value: Value, equals: Range) -> dict[Value, Range]:

@@ -68,7 +68,7 @@ def rope(
     first 2 P of the head, or the last. y may be x itself.
     """
     first, r = groups(H // HEADS, R, threads=THREADS)
-    require(2 * P <= D, "a head of D elements holds at most D / 2 pairs")
+    require(P <= D // 2, "a head of D elements holds at most D / 2 pairs")
     require(H % HEADS == 0, "the heads H must be a multiple of HEADS")
     require(P % PAIRS == 0, "the pairs P must be a multiple of PAIRS")
     start = D - 2 * P if REGION == "tail" else 0

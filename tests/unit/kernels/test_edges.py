@@ -231,6 +231,9 @@ def test_rope_keeps_lengths_and_turns_back():
     assert np.array_equal(y[0], x[0])
     assert np.allclose(np.hypot(y[..., :8], y[..., 8:]), np.hypot(x[..., :8], x[..., 8:]), 1e-6)
     assert np.abs(rope(x=y, INVERSE=True, **given) - x).max() < 2e-6
+    here = x.copy()
+    rope(x=here, y=here, **given)
+    assert np.array_equal(here, y)
 
 
 def test_turns_are_fixed_point():
