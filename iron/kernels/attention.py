@@ -15,7 +15,7 @@ def attend_blocks(query, cache, share, weights, shape):
     Thread m holds the score of key m of a block, so that one exp2 serves TEAM keys. Chunks have one
     element (VEC is 1).
     """
-    k, v, mask = cache
+    k, v, mask, bias = cache
     TEAM, HEADS = shape[0], len(query)
     WIDE = (v.shape[1] + TEAM - 1) // TEAM
     pile = shared((HEADS, TEAM), f32)
@@ -25,10 +25,14 @@ def attend_blocks(query, cache, share, weights, shape):
     for base in range(share[0], share[1], TEAM):
         count = minimum(TEAM, share[1] - base)
         seen = is_seen(mask, base + thread, thread < count, share)
+        if bias is not None:
+            shift = bias[key_place(base + thread, share)] if seen else f32(0)
         product = block_products(query, (k, mask), base, share, (count, TEAM))
         for r in unrolled(HEADS):
-            score = cut_score(product[r] * weights[0], weights[1]) * LOG2E
-            score = where(seen, score, -inf)
+            score = cut_score(product[r] * weights[0], weights[1])
+            if bias is not None:
+                score = score + shift
+            score = where(seen, score * LOG2E, -inf)
             peak = maximum(top[r], group_max(score))
             safe = finite_or_zero(peak)
             decay, weight = exp2(top[r] - safe), exp2(score - safe)

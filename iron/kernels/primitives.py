@@ -148,14 +148,14 @@ def chunks_of(x, D, at, inside, VEC):
 def attend(query, cache, share, weights, shape):
     """Online softmax over visible keys: (weighted values, top score, weight sum).
 
-    `query[r][c]` holds chunk c of query head r, `cache` is (keys, values, mask or None), `share`
-    (lo, hi, head, skip) the visible keys lo to hi, of which j stands at row j of the cache when
-    j < head, else at row j + skip; `weights` is (scale, softcap) and `shape` (TEAM, VEC, THREADS):
-    a team of TEAM threads owns one key at a time, its thread m the chunks m, m + TEAM, ... of VEC
-    elements. Scores are in base 2. Each result is a list over r and belongs to this thread's team;
-    `join_teams` merges them.
+    `query[r][c]` holds chunk c of query head r, `cache` is (keys, values, mask or None, bias or
+    None), `share` (lo, hi, head, skip) the visible keys lo to hi, of which j stands at row j of the
+    cache when j < head, else at row j + skip; `weights` is (scale, softcap) and `shape` (TEAM, VEC,
+    THREADS): a team of TEAM threads owns one key at a time, its thread m the chunks m, m + TEAM,
+    ... of VEC elements. Scores are in base 2. Each result is a list over r and belongs to this
+    thread's team; `join_teams` merges them.
     """
-    k, v, mask = cache
+    k, v, mask, bias = cache
     lo, hi, head, skip = share
     scale, softcap = weights
     TEAM, VEC, THREADS = shape
@@ -173,6 +173,8 @@ def attend(query, cache, share, weights, shape):
         seen = j < hi
         if mask is not None:
             seen = (mask[t] != 0) if j < hi else False
+        if bias is not None:
+            shift = bias[t] if seen else f32(0)
         key = [
             widened(k[t], VEC * (m + c * TEAM), seen & (VEC * (m + c * TEAM) < D), VEC)
             for c in unrolled(CHUNKS)
@@ -185,8 +187,10 @@ def attend(query, cache, share, weights, shape):
             product = f32(0)
             for c in unrolled(CHUNKS):
                 product += dot(query[r][c], key[c])
-            score = cut_score(group_sum(product, width=TEAM) * scale, softcap) * LOG2E
-            score = where(seen, score, -inf)
+            score = cut_score(group_sum(product, width=TEAM) * scale, softcap)
+            if bias is not None:
+                score = score + shift
+            score = where(seen, score * LOG2E, -inf)
             peak = maximum(top[r], score)
             safe = finite_or_zero(peak)
             decay, weight = exp2(top[r] - safe), exp2(score - safe)

@@ -73,4 +73,4 @@ PLANTED = {
 def test_a_planted_fault_is_seen(name, monkeypatch):
     which, module, attribute, wrong = PLANTED[name]
     monkeypatch.setattr(module, attribute, wrong)
-    assert any(differences(KEEPING[which], range(s, s + 10)) for s in range(0, 250, 10))
+    assert any(differences(KEEPING[which], range(s, s + 10)) for s in range(0, 500, 10))

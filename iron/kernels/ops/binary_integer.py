@@ -126,7 +126,7 @@ def _(rng, FORM):
     return {"a": a, "b": b} if FORM == "outer" else {"a": a[0, 0, 0, 0] + 99, "b": b[0, 0, 0, 0]}
 
 
-binary_integer.bench(N=[1 << 24, 1 << 26], INT=i32, OP="xor")
+binary_integer.bench(N=[1 << 24, 1 << 26], T=i32, OP="xor")
 binary_integer_strided.bench(
     T=i32, OP="xor", L=[64, 256],
     make=lambda rng, L: {"a": rng.integers(L, 512, 512), "b": rng.integers(L, 512, 512)},

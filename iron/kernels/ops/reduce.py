@@ -7,23 +7,9 @@ Source: the definitions; NaN wins in max and min as in IEEE 754-2019 (9.6) maxim
 
 import numpy as np
 
-from iron.lang import (
-    EXACT,
-    RED,
-    Const,
-    In,
-    Out,
-    bf16,
-    dims,
-    dtypes,
-    each,
-    f16,
-    f32,
-    group_max,
-    group_min,
-)
-from iron.lang import group_reduce, group_sum, groups, inf, inline, kernel, maximum, minimum
-from iron.lang import strided, thread, where
+from iron.lang import EXACT, RED, Const, In, Out, bf16, dims, dtypes, each, f16, f32, group_max
+from iron.lang import group_min, group_reduce, group_sum, groups, inf, inline, kernel, maximum
+from iron.lang import minimum, strided, thread, where
 
 R, N, C = dims("R N C")
 T = dtypes("T", f32, f16, bf16)

@@ -1,6 +1,6 @@
 """Softmax of each row:  y[r, i] = exp(s[i] - m) / sum_j exp(s[j] - m),  m = max s.
 
-s = scale * x[r] + mask[r].
+s = scale * x[r] + mask[r]. A sink z[r] joins the sum, and the maximum, with no place of its own.
 
 Source: Bridle 1990, with the shift by the maximum that keeps exp in range.
 """
@@ -36,6 +36,7 @@ def whole(N):
 def softmax(
     x: In[T, R, N],
     mask: In[T, R, N] | None,
+    sink: In[f32, R] | None,
     y: Out[T, R, N],
     scale: Scalar[f32],
     *,
@@ -58,6 +59,8 @@ def softmax(
     for i in strided(N, VEC):
         top = maximum(top, score(x, mask, row, i, scale, VEC).max())
     top = group_max(top)
+    if sink is not None:
+        top = maximum(top, sink[row])
     if ZERO:
         top = where(top == -inf, 0.0, top)
 
@@ -69,6 +72,8 @@ def softmax(
         if STAGE:
             held[i : i + VEC] = part
     total = group_sum(total)
+    if sink is not None:
+        total += exp(sink[row] - top)
 
     shift, inverse = log(total), 1.0 / total
     if ZERO:
@@ -82,29 +87,36 @@ def softmax(
 
 
 @softmax.oracle
-def _(x, mask, scale, LOG):
+def _(x, mask, sink, scale, LOG):
     s = x * scale + (0 if mask is None else mask)
-    s = s - s.max(-1, keepdims=True)
-    total = np.exp(s).sum(-1, keepdims=True)
+    extra = np.full((len(s), 1), -np.inf) if sink is None else sink[:, None]
+    top = np.maximum(s.max(-1, keepdims=True), extra)
+    s = s - top
+    total = np.exp(s).sum(-1, keepdims=True) + np.exp(extra - top)
     return {"y": s - np.log(total) if LOG else np.exp(s) / total}
 
 
 @softmax.case(R=[1, 3], N=[33, 520], MASK=[False, True], tol=SOFT)
 def _(rng, R, N, MASK):
     mask = np.where(rng.uniform(R, N) < 0.3, -np.inf, rng.normal(R, N)) if MASK else None
-    return {"x": rng.normal(R, N) * 3, "mask": mask, "scale": 0.7}
+    return {"x": rng.normal(R, N) * 3, "mask": mask, "sink": None, "scale": 0.7}
+
+
+@softmax.case(R=[3], N=[33], T=[f32], tol=SOFT)
+def _(rng, R, N):
+    return {"x": rng.normal(R, N), "mask": None, "sink": np.array([0.5, 150.0, 3]), "scale": 1.0}
 
 
 @softmax.case(R=[3], N=[33], tol=SOFT)
 def _(rng, R, N):
     x = rng.normal(R, N)
     x[np.arange(R), [32, 0, 31]] = 150.0  # exp overflows for a shift that misses it
-    return {"x": x, "mask": None, "scale": 1.0}
+    return {"x": x, "mask": None, "sink": None, "scale": 1.0}
 
 
 @softmax.case(R=[1, 3], N=[1], tol=SOFT, degenerate="a row of one element is 1")
 def _(rng, R, N):
-    return {"x": rng.normal(R, N), "mask": None, "scale": 1.0}
+    return {"x": rng.normal(R, N), "mask": None, "sink": None, "scale": 1.0}
 
 
 softmax.bench(

@@ -31,6 +31,7 @@ def sdpa_decode(
     v: In[C, B, G, S, E],
     used: In[u32, B],
     mask: In[u8, B, S] | None,
+    bias: In[f32, B, S] | None,
     sink: In[f32, H] | None,
     o: Out[T, B, H, E],
     lse: Out[f32, B, H],
@@ -51,8 +52,9 @@ def sdpa_decode(
 
     Keys 0 to used[b] - 1 are visible, of these only the last `window` and the first `first` when
     window > 0, and only those whose `mask` is not 0. A positive `softcap` c replaces a score by
-    c tanh(s / c). `sink[h]` joins the softmax with a value of zero. A head that sees nothing
-    gives zeros and lse -inf. Cache rows that are not visible are never read. Sums are f32.
+    c tanh(s / c); `bias[b, t]` is added after that. `sink[h]` joins the softmax with a value of
+    zero. A head that sees nothing gives zeros and lse -inf. Cache rows that are not visible are
+    never read. Sums are f32.
     """
     packs = cdiv(H // G, HEADS)
     slot, b = groups(G * packs, B, threads=THREADS)
@@ -67,7 +69,8 @@ def sdpa_decode(
     n = minimum(used[b].to(i32), S)
     head, start = visible(n, window, first)
     query = [chunks_of(q[b, h0 + r], D, at, h0 + r < end, VEC) for r in unrolled(HEADS)]
-    cache = (k[b, g], v[b, g], mask[b] if mask is not None else None)
+    allowed = mask[b] if mask is not None else None
+    cache = (k[b, g], v[b, g], allowed, bias[b] if bias is not None else None)
     keys = (0, head + n - start, head, start - head)
     walk = attend_blocks if BLOCKS and (THREADS, VEC) == (TEAM, 1) else attend
     total, top, norm = walk(query, cache, keys, (scale, softcap), shape)
@@ -92,22 +95,23 @@ def sdpa_decode(
                 lse[b, h] = where(weight > 0.0, (peak + log2(weight)) / LOG2E, -inf)
 
 
-def scored(b, h, q, k, used, mask, scale, softcap, window, first):
+def scored(b, h, q, k, used, mask, bias, scale, softcap, window, first):
     """The cache rows head h of batch b may see, in order, and their scores; -inf where masked."""
     n = min(int(used[b]), k.shape[2])
     t = np.arange(n)
     t = t[(t >= n - window) | (t < first)] if window > 0 else t
     s = scale * (k[b, h * k.shape[1] // q.shape[1], t] @ q[b, h])
     s = softcap * np.tanh(s / softcap) if softcap > 0 else s
+    s = s if bias is None else s + bias[b, t]
     return t, s if mask is None else np.where(mask[b, t] != 0, s, -np.inf)
 
 
-def attention(q, k, v, used, mask, sink, scale, softcap, window, first):
+def attention(q, k, v, used, mask, bias, sink, scale, softcap, window, first):
     """The formula in f64: outputs, log sums and the condition terms of both."""
     o, root, size, far = np.zeros((4, *q.shape[:2], v.shape[-1]))
     lse, near = np.full(q.shape[:2], -np.inf), np.zeros(q.shape[:2])
     for b, h in np.ndindex(q.shape[:2]):
-        t, s = scored(b, h, q, k, used, mask, scale, softcap, window, first)
+        t, s = scored(b, h, q, k, used, mask, bias, scale, softcap, window, first)
         every = s if sink is None else np.append(s, sink[h])
         top = every.max(initial=-np.inf)
         if top == -np.inf:
@@ -131,8 +135,10 @@ def inputs(rng, B, H, G, S, D, E, MODE):
     for b in range(B):
         key[b, :, used[b] :] = value[b, :, used[b] :] = np.nan
     mask = (rng.uniform(B, S) < 0.7).astype(np.uint8) if MODE == "mask" else None
+    bias = np.where(rng.uniform(B, S) < 0.3, -np.inf, rng.normal(B, S)) if MODE == "bias" else None
     return {
         "q": rng.normal(B, H, D), "k": key, "v": value, "used": used, "mask": mask,
+        "bias": bias,
         "sink": rng.normal(H) * 3 if MODE == "sink" else None,
         "scale": (60 if MODE == "peaked" else 2) / np.sqrt(D),  # exp overflows without its shift
         "softcap": 0.75 if MODE == "softcap" else 0.0,
@@ -145,17 +151,17 @@ def full(rng, B, H, G, S, D, E):
     """Caches whose every row is used, and no option: what decoding mostly is."""
     return {
         "q": rng.normal(B, H, D), "k": rng.normal(B, G, S, D), "v": rng.normal(B, G, S, E),
-        "used": np.full(B, S), "mask": None, "sink": None, "scale": 1 / np.sqrt(D),
+        "used": np.full(B, S), "mask": None, "bias": None, "sink": None, "scale": 1 / np.sqrt(D),
         "softcap": 0.0, "window": 0, "first": 0,
     }  # fmt: skip
 
 
-MODES = ["plain", "mask", "sink", "softcap", "window", "one", "first", "peaked"]
+MODES = ["plain", "mask", "bias", "sink", "softcap", "window", "one", "first", "peaked"]
 
 
 @sdpa_decode.oracle
-def _(q, k, v, used, mask, sink, scale, softcap, window, first):
-    return attention(q, k, v, used, mask, sink, scale, softcap, window, first)
+def _(q, k, v, used, mask, bias, sink, scale, softcap, window, first):
+    return attention(q, k, v, used, mask, bias, sink, scale, softcap, window, first)
 
 
 @sdpa_decode.case(

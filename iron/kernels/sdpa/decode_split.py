@@ -32,6 +32,7 @@ def sdpa_decode_split(
     v: In[C, B, G, S, E],
     used: In[u32, B],
     mask: In[u8, B, S] | None,
+    bias: In[f32, B, S] | None,
     part: Out[f32, B, H, P, E],
     stat: Out[f32, B, H, P, 2],
     scale: Scalar[f32],
@@ -64,7 +65,8 @@ def sdpa_decode_split(
     seen = head + n - start
     share = cdiv(seen, P)
     query = [chunks_of(q[b, h0 + r], D, at, h0 + r < end, VEC) for r in unrolled(HEADS)]
-    cache = (k[b, g], v[b, g], mask[b] if mask is not None else None)
+    allowed = mask[b] if mask is not None else None
+    cache = (k[b, g], v[b, g], allowed, bias[b] if bias is not None else None)
     low = minimum(s * share, seen)
     keys = (low, minimum(low + share, seen), head, start - head)
     total, top, norm = attend(query, cache, keys, (scale, softcap), shape)
@@ -118,6 +120,7 @@ def sdpa_decode_two_pass(
     v: In[C, B, G, S, E],
     used: In[u32, B],
     mask: In[u8, B, S] | None,
+    bias: In[f32, B, S] | None,
     sink: In[f32, H] | None,
     o: Out[T, B, H, E],
     lse: Out[f32, B, H],
@@ -131,16 +134,16 @@ def sdpa_decode_two_pass(
     """`sdpa_decode` with the keys of each head divided into SPLITS shares."""
     part = scratch(f32, B, H, SPLITS, E)
     stat = scratch(f32, B, H, SPLITS, 2)
-    sdpa_decode_split(q, k, v, used, mask, part, stat, scale, softcap, window, first)
+    sdpa_decode_split(q, k, v, used, mask, bias, part, stat, scale, softcap, window, first)
     sdpa_merge(part, stat, sink, o, lse)
 
 
 @sdpa_decode_split.oracle
-def _(q, k, v, used, mask, scale, softcap, window, first, P):
+def _(q, k, v, used, mask, bias, scale, softcap, window, first, P):
     part, root, size = np.zeros((3, *q.shape[:2], P, v.shape[-1]))
     stat = np.stack([np.full(part.shape[:3], -np.inf), np.zeros(part.shape[:3])], -1)
     for b, h in np.ndindex(q.shape[:2]):
-        t, s = scored(b, h, q, k, used, mask, scale, softcap, window, first)
+        t, s = scored(b, h, q, k, used, mask, bias, scale, softcap, window, first)
         share = -(-len(t) // P)
         for i in range(P):
             mine = np.arange(len(t))[i * share : (i + 1) * share]
@@ -157,7 +160,7 @@ def _(q, k, v, used, mask, scale, softcap, window, first, P):
 
 @sdpa_decode_split.case(
     B=[3], H=[15], G=[3], S=[10, 37], D=[8, 72], E=[8, 40], P=[5], T=[f32], C=[f32, f16], HEADS=[2],
-    MODE=["plain", "mask", "window", "one", "first", "softcap"],
+    MODE=["plain", "mask", "bias", "window", "one", "first", "softcap"],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -189,8 +192,8 @@ def _(rng, B, H, P, E, SINK):
 
 
 @sdpa_decode_two_pass.oracle
-def _(q, k, v, used, mask, sink, scale, softcap, window, first):
-    return attention(q, k, v, used, mask, sink, scale, softcap, window, first)
+def _(q, k, v, used, mask, bias, sink, scale, softcap, window, first):
+    return attention(q, k, v, used, mask, bias, sink, scale, softcap, window, first)
 
 
 @sdpa_decode_two_pass.case(
