@@ -25,6 +25,7 @@ def attend_blocks(query, cache, share, weights, shape):
     for base in range(share[0], share[1], TEAM):
         count = minimum(TEAM, share[1] - base)
         seen = is_seen(mask, base + thread, thread < count, share)
+        shift = f32(0)
         if bias is not None:
             shift = bias[key_place(base + thread, share)] if seen else f32(0)
         product = block_products(query, (k, mask), base, share, (count, TEAM))

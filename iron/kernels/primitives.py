@@ -173,6 +173,7 @@ def attend(query, cache, share, weights, shape):
         seen = j < hi
         if mask is not None:
             seen = (mask[t] != 0) if j < hi else False
+        shift = f32(0)
         if bias is not None:
             shift = bias[t] if seen else f32(0)
         key = [
