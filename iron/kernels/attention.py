@@ -3,7 +3,7 @@
 Every function is inlined into its caller.
 """
 
-from iron.kernels.primitives import LOG2E, cut_score, finite_or_zero
+from iron.kernels.primitives import LOG2E, biased, cut_score, finite_or_zero
 from iron.lang import barrier, dot, exp2, f32, group_max, group_sum, inf, inline, maximum, minimum
 from iron.lang import shared, thread, unrolled, where, zeros
 
@@ -25,14 +25,10 @@ def attend_blocks(query, cache, share, weights, shape):
     for base in range(share[0], share[1], TEAM):
         count = minimum(TEAM, share[1] - base)
         seen = is_seen(mask, base + thread, thread < count, share)
-        shift = f32(0)
-        if bias is not None:
-            shift = bias[key_place(base + thread, share)] if seen else f32(0)
         product = block_products(query, (k, mask), base, share, (count, TEAM))
         for r in unrolled(HEADS):
             score = cut_score(product[r] * weights[0], weights[1])
-            if bias is not None:
-                score = score + shift
+            score = biased(score, bias, key_place(base + thread, share), seen)
             score = where(seen, score * LOG2E, -inf)
             peak = maximum(top[r], group_max(score))
             safe = finite_or_zero(peak)

@@ -128,6 +128,12 @@ def cut_score(score, softcap):
 
 
 @inline
+def biased(score, bias, t, seen):
+    """The score plus bias[t], if there is a bias; nothing is read unless the key is seen."""
+    return score if bias is None else score + (bias[t] if seen else f32(0))
+
+
+@inline
 def visible(n, window, first):
     """(head, start): of n keys, those below head and those from start on are seen.
 
@@ -173,9 +179,6 @@ def attend(query, cache, share, weights, shape):
         seen = j < hi
         if mask is not None:
             seen = (mask[t] != 0) if j < hi else False
-        shift = f32(0)
-        if bias is not None:
-            shift = bias[t] if seen else f32(0)
         key = [
             widened(k[t], VEC * (m + c * TEAM), seen & (VEC * (m + c * TEAM) < D), VEC)
             for c in unrolled(CHUNKS)
@@ -189,9 +192,7 @@ def attend(query, cache, share, weights, shape):
             for c in unrolled(CHUNKS):
                 product += dot(query[r][c], key[c])
             score = cut_score(group_sum(product, width=TEAM) * scale, softcap)
-            if bias is not None:
-                score = score + shift
-            score = where(seen, score * LOG2E, -inf)
+            score = where(seen, biased(score, bias, t, seen) * LOG2E, -inf)
             peak = maximum(top[r], score)
             safe = finite_or_zero(peak)
             decay, weight = exp2(top[r] - safe), exp2(score - safe)
