@@ -83,8 +83,9 @@ def _moved(t: DType, function: str) -> str:
             f"  const u64 high = {function}((u32)((u64)x >> 32), (ushort)step);\n"
             f"  return ({t})(high << 32 | low);"
         )
-    wide = str(t) if t.bits == 32 else "u32"
-    return f"  return ({t}){function}(({wide})x, (ushort)step);"
+    if t.bits == 32:
+        return f"  return {function}(x, (ushort)step);"
+    return f"  return ({t}){function}((u32)x, (ushort)step);"
 
 
 def _atomics() -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from iron.dtypes import DType, f32, u16, u32
 from iron.ir.core import Op, const_of, is_const
 
-PRIMARY, UNARY, PRODUCT, SUM = 16, 14, 13, 12
+PRIMARY, UNARY, PRODUCT, SUM, SHIFT = 16, 14, 13, 12, 11
 ORDER, EQUAL, AND, XOR, OR, BOTH, EITHER, CHOICE = 10, 9, 8, 7, 6, 5, 4, 3
 
 
@@ -79,10 +79,13 @@ def _narrowed(text: str, level: int, dtype: DType) -> tuple[str, int]:
     return text, level
 
 
-def _infix(symbol: str, level: int) -> Spelling:
+def _infix(symbol: str, level: int, clear: int = 0) -> Spelling:
+    """Operands of another operator below `clear` stand in parentheses that C does not need."""
+
     def spell(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
         a, b = args
-        return _narrowed(f"{a.at(level)} {symbol} {b.at(level + 1)}", level, dtype)
+        left = a.at(level if a.level == level else max(clear, level))
+        return _narrowed(f"{left} {symbol} {b.at(max(clear, level + 1))}", level, dtype)
 
     return spell
 
@@ -133,7 +136,7 @@ def _extreme(name: str) -> Spelling:
 
 
 def _bitwise(symbol: str, level: int, truth: str, truth_level: int) -> Spelling:
-    integers, bools = _infix(symbol, level), _infix(truth, truth_level)
+    integers, bools = _infix(symbol, level, SHIFT), _infix(truth, truth_level, EQUAL)
 
     def spell(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
         return (bools if dtype.kind == "b" else integers)(op, dtype, args)

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from iron.analysis.ranges import Ranges, ranges
 from iron.backends.clike import collective, memory
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.expression import PRIMARY, UNARY, Expr, constant, spell
+from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, spell
+from iron.backends.clike.plain import plain
 from iron.dtypes import DType, i64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
@@ -105,6 +107,8 @@ class Renderer:
     expressions: dict[Value, Expr] = field(default_factory=dict[Value, Expr])
     uses: Counter[Value] = field(default_factory=Counter[Value])
     local: set[Value] = field(default_factory=set[Value])
+    known: Ranges = field(init=False)
+    given: set[Value] = field(default_factory=set[Value])
     copied: set[Value] = field(default_factory=set[Value])
     parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
     taken: set[str] = field(default_factory=set[str])
@@ -113,7 +117,10 @@ class Renderer:
 
     def text(self, symbol: str) -> Text:
         """Renders everything once."""
-        self.taken |= _C_WORDS | self.dialect.keywords | {"thread_index", "group_index"}
+        self.taken |= (
+            _C_WORDS | self.dialect.keywords | {"thread_index", "group_index", "step", "run"}
+        )
+        self.known = ranges(self.kernel)
         self._count(self.kernel.body)
         arguments = self._arguments()
         self._prologue()
@@ -127,6 +134,8 @@ class Renderer:
     def _count(self, block: Block) -> None:
         mine = {r for op in block.ops for r in op.results}
         for op in block.ops:
+            if op.name == "yield":
+                self.given.update(op.args)
             if op.name == "store" and isinstance(op.args[-1].type, Vector):
                 self.copied.add(op.args[-1])
             for arg in op.args:
@@ -234,7 +243,8 @@ class Renderer:
 
     def _elementwise(self, op: Op) -> None:
         (result,) = op.results
-        made = spell(op, element(op.args[-1].type), [self.expr(a) for a in op.args])
+        dtype, args = element(op.args[-1].type), [self.expr(a) for a in op.args]
+        made = plain(op, dtype, args, self.known) or spell(op, dtype, args)
         self.place(result, made, op)
 
     def place(self, result: Value, made: Expr, op: Op) -> None:
@@ -242,9 +252,8 @@ class Renderer:
         if self.uses[result] == 0 and op.row.has(Trait.PURE):
             return
         once = self.uses[result] == 1 and result in self.local
-        if (once and len(made.text) <= LONGEST_INLINE and not result.name) or (
-            once and len(made.text) <= LONGEST_INLINE // 3
-        ):
+        longest = LONGEST_INLINE if result in self.given or not result.name else LONGEST_INLINE // 3
+        if once and len(made.text) <= longest:
             self.expressions[result] = made
         else:
             self.declare(result, made.text)
@@ -270,14 +279,14 @@ class Renderer:
     def group(self, op: Op) -> None:
         """This group's number along an axis: the first axis varies fastest."""
         axis, dtype = op.attrs
-        cast = "" if self.dialect.counts == "i64" else f"({self.dialect.counts})"
-        text = "group_index"
+        counts, at = self.dialect.counts, Expr("group_index")
+        cast = "" if counts == "i64" else f"({counts})"
         for outer in range(axis):
-            held = text if outer == 0 else f"({text})"
-            text = f"{held} / {cast}extent{outer}"
+            at = Expr(f"{at.text} / {cast}extent{outer}", PRODUCT)
         if axis < self.kernel.rank - 1:
-            text = f"({text}) % {cast}extent{axis}" if axis else f"{text} % {cast}extent{axis}"
-        self.declare(op.results[0], f"({dtype})({text})", f"group{axis}")
+            at = Expr(f"{at.text} % {cast}extent{axis}", PRODUCT)
+        text = at.text if dtype.name == counts else f"({dtype}){at.at(UNARY)}"
+        self.declare(op.results[0], text, f"group{axis}")
 
     # --- control ----------------------------------------------------------------------------------
 
