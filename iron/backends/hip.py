@@ -38,8 +38,8 @@ IRON_DEVICE i32 iron_thread() {
   return (i32)__builtin_amdgcn_workitem_id_x();
 }""",
     "iron_group": """
-IRON_DEVICE i64 iron_group() {
-  return (i64)__builtin_amdgcn_workgroup_id_x();
+IRON_DEVICE u32 iron_group() {
+  return __builtin_amdgcn_workgroup_id_x();
 }""",
     "iron_barrier": """
 IRON_DEVICE void iron_barrier() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iron.backends.cuda import CUDA
+from iron.backends.cuda_forms import forms
 from iron.runtime.cache import Cache
 from iron.shims.driver import TextDriver
 from iron.shims.unit import Vocabulary
@@ -14,7 +15,7 @@ MEETS = frozenset(
         *("__shfl_xor_sync", "__shfl_up_sync", "__shfl_down_sync"),
     }
 )
-WORDS = Vocabulary(CUDA, "cuda.h", MEETS)
+WORDS = Vocabulary(CUDA, "cuda.h", MEETS, forms=forms)
 
 
 def open_driver() -> TextDriver:

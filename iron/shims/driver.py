@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from iron.backends.cuda_code import Field, fields
 from iron.dtypes import DType
 from iron.errors import KernelError, Loc, error
 from iron.ir.core import Kernel
+from iron.ir.host import evaluate
 from iron.ir.text import digest
 from iron.ir.types import Tensor
 from iron.passes.scalarise import scalarise
@@ -46,13 +47,33 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class TextExecutable:
-    """A kernel's text, compiled; each launch runs on guarded copies of its arrays."""
+class Choice:
+    """A text of a kernel, its number in the unit, and what a launch must give it.
+
+    `aligned`, `unit` and `regrouped` are those of a form of the CUDA backend.
+    """
 
     kernel: Kernel
     text: Text
+    number: int = 0
+    aligned: Mapping[str, int] = field(default_factory=dict[str, int])
+    unit: frozenset[str] = frozenset()
+    regrouped: bool = False
+
+    def fits(self, copies: Mapping[str, Guarded]) -> bool:
+        """True when the arrays lie as the text needs them."""
+        return all(copies[n].aligned(size) for n, size in self.aligned.items()) and all(
+            copies[n].straight for n in self.unit
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TextExecutable:
+    """A kernel's texts, compiled; each launch runs one on guarded copies of its arrays."""
+
+    kernel: Kernel
+    choices: tuple[Choice, ...]
     unit: Unit
-    number: int
     order: Order
 
     def bind(
@@ -81,13 +102,14 @@ class TextExecutable:
         runtime = fibres()
         copies = {name: guard(runtime, array) for name, array in arrays.items()}
         try:
-            words = argument_words(self.kernel, copies, scalars, dims, grid)
+            chosen, grid = self.chosen(copies, scalars, dims, grid)
+            words = argument_words(chosen.kernel, copies, scalars, dims, grid)
             fault = runtime.run(
-                self.unit.kernel(self.number),
+                self.unit.kernel(chosen.number),
                 words.ctypes.data,
                 math.prod(grid),
-                self.kernel.simd,
-                self.kernel.threads,
+                chosen.kernel.simd,
+                chosen.kernel.threads,
                 self.order,
             )
             if fault is not None:
@@ -104,6 +126,24 @@ class TextExecutable:
             copies.clear()
             for mapping in mappings:
                 runtime.unmap(*mapping)
+
+    def chosen(
+        self,
+        copies: Mapping[str, Guarded],
+        scalars: Mapping[str, Any],
+        dims: Mapping[str, int],
+        grid: tuple[int, ...],
+    ) -> tuple[Choice, tuple[int, ...]]:
+        """The first text that these arguments allow, and its grid."""
+        for choice in self.choices:
+            if not choice.fits(copies):
+                continue
+            if not choice.regrouped:
+                return choice, grid
+            extents, failed = evaluate(choice.kernel, scalars, dims)
+            if not failed:
+                return choice, extents
+        raise AssertionError("the last text takes everything")
 
     def error(self, fault: Fault, copies: Mapping[str, Guarded]) -> KernelError:
         """What a fault means to the author of the kernel."""
@@ -147,6 +187,12 @@ class TextExecutable:
     def _beside(self, name: str, copy: Guarded, spoilt: int) -> KernelError:
         at = _distance(copy, copy.address + spoilt)
         return error("E0404", f"a thread wrote outside `{name}`, {at}", None, self.kernel.name)
+
+
+def _renamed(text: Text, number: int) -> Text:
+    """The forms of a kernel have one symbol, and a unit holds them all."""
+    symbol = f"{text.symbol}_{number}"
+    return replace(text, symbol=symbol, body=text.body.replace(text.symbol, symbol))
 
 
 def _line(place: Loc) -> str:
@@ -223,15 +269,29 @@ class TextDriver(HostDriver):
 
     def prepare(self, kernels: Iterable[Kernel]) -> None:
         """Compiles kernels in one unit, which costs less than one at a time; `load` gets them."""
-        chosen = {digest(k): k for k in kernels}
-        texts = [self.text(k, key) for key, k in chosen.items()]
-        made = self._compiled(texts, ", ".join(k.name for k in chosen.values()))
-        for number, ((key, kernel), text) in enumerate(zip(chosen.items(), texts, strict=True)):
+        kept = {digest(k): k for k in kernels}
+        choices: dict[str, list[Choice]] = {}
+        texts: list[Text] = []
+        for key, kernel in kept.items():
+            found = self.choices(kernel, key)
+            choices[key] = [replace(c, number=len(texts) + n) for n, c in enumerate(found)]
+            texts += [c.text for c in found]
+        made = self._compiled(texts, ", ".join(k.name for k in kept.values()))
+        for key, kernel in kept.items():
             order = Order(self._order, int(key[:8], 16))
-            self._ready[key] = TextExecutable(kernel, text, made, number, order)
+            self._ready[key] = TextExecutable(kernel, tuple(choices[key]), made, order)
+
+    def choices(self, kernel: Kernel, key: str) -> list[Choice]:
+        """The kernel's texts, best first; the last needs nothing of the arguments."""
+        symbol = f"{symbol_of(kernel)}_{key[:8]}"
+        found = [
+            Choice(f.kernel, _renamed(f.code.text, n), 0, f.aligned, f.unit, f.regrouped)
+            for n, f in enumerate(self._words.forms(kernel, symbol))
+        ]
+        return [*found[:-1], Choice(kernel, self.text(kernel, key))]
 
     def text(self, kernel: Kernel, key: str) -> Text:
-        """The kernel's text; its symbol carries the digest `key`."""
+        """The kernel's plain text; its symbol carries the digest `key`."""
         symbol = f"{symbol_of(kernel)}_{key[:8]}"
         return render(scalarise(kernel), self._words.dialect, symbol)
 

@@ -32,6 +32,17 @@ class Guarded:
         """Where element 0 lies."""
         return self.raw.ctypes.data + self.first
 
+    @property
+    def straight(self) -> bool:
+        """True when neighbours along the last axis are neighbours in memory."""
+        view = self.view
+        return view.shape[-1] < 2 or view.strides[-1] == view.itemsize
+
+    def aligned(self, size: int) -> bool:
+        """True when every row along the last axis begins at a multiple of `size` bytes."""
+        rows = zip(self.view.shape[:-1], self.view.strides[:-1], strict=True)
+        return self.address % size == 0 and all(n == 1 or s % size == 0 for n, s in rows)
+
     def back(self) -> None:
         """What the kernel wrote goes to the array."""
         self.source[...] = self.view

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.render import Text
+from iron.backends.cuda_forms import Form
+from iron.ir.core import Kernel
 
 _ASM = re.compile(r'asm\("([\w.]+) [^"]*" : "=\w"\((\w+)\) : ((?:"\w"\(\w+\)(?:, )?)+)\);')
 _NAME = re.compile(r"\b\w+\b")
@@ -19,7 +21,8 @@ class Vocabulary:
 
     `header` is the file in this folder that defines its words. Threads meet where the text names
     one of `meets`. `replaced` is text of the prelude that stands for other text here. `call` makes
-    the statements that call a kernel with the words `given`.
+    the statements that call a kernel with the words `given`. `forms` are the texts of a lowered
+    kernel that a launch chooses among, best first.
     """
 
     dialect: Dialect
@@ -27,6 +30,7 @@ class Vocabulary:
     meets: frozenset[str]
     replaced: Mapping[str, str] = field(default_factory=dict[str, str])
     call: Callable[[Text], list[str]] = lambda text: plain_call(text)
+    forms: Callable[[Kernel, str], Iterable[Form]] = lambda kernel, symbol: ()
 
 
 def unit(texts: Sequence[Text], words: Vocabulary) -> str:
