@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from iron.analysis.ranges import Ranges
 from iron.backends.clike.expression import PRODUCT, SHIFT, SUM, UNARY, Expr
 from iron.dtypes import DType
-from iron.ir.core import Op, const_of, is_const
+from iron.ir.core import Op
 
 _EXACT = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT)}
 _POSITIVE = {"floordiv": "/", "mod": "%"}
@@ -31,7 +31,7 @@ def plain(op: Op, dtype: DType, args: Sequence[Expr], known: Ranges) -> Expr | N
     if op.name in _POSITIVE and _positive(op, known):
         text = f"{args[0].at(PRODUCT)} {_POSITIVE[op.name]} {args[1].at(UNARY)}"
         return Expr(text, PRODUCT, reads)
-    if op.name in _SHIFTS and _short(op, dtype):
+    if op.name in _SHIFTS and _short(op, dtype, known):
         return Expr(f"{args[0].at(UNARY)} {_SHIFTS[op.name]} {args[1].at(UNARY)}", SHIFT, reads)
     return None
 
@@ -41,9 +41,9 @@ def _positive(op: Op, known: Ranges) -> bool:
     return a is not None and b is not None and a.low >= 0 and b.low > 0
 
 
-def _short(op: Op, dtype: DType) -> bool:
-    """A constant count below the width; a signed value is shifted to the right only."""
-    count = op.args[1]
-    if not is_const(count) or (op.name == "shl" and dtype.kind == "i"):
+def _short(op: Op, dtype: DType, known: Ranges) -> bool:
+    """A count from 0 to below the width; a signed value is shifted to the right only."""
+    count = known.at(op, 1)
+    if count is None or (op.name == "shl" and dtype.kind == "i"):
         return False
-    return 0 <= int(const_of(count)) < dtype.bits
+    return count.low >= 0 and count.high < dtype.bits

@@ -20,15 +20,15 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
   __shared__ i32 pile2[8];
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 row = (i32)(group_index);
+  const i32 row = (i32)group_index;
   i32 at = 0;
   f32 best = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
     const f32 value = x[(i64)row * x_stride0 + i];
     const bool a_nan = best != best;
     const bool b_nan = value != value;
-    const bool level = best == value || a_nan && b_nan;
-    const bool better = value > best || b_nan && !a_nan || level && i < at;
+    const bool level = best == value || (a_nan && b_nan);
+    const bool better = value > best || (b_nan && !a_nan) || (level && i < at);
     at = better ? i : at;
     best = better ? value : best;
   }
@@ -44,8 +44,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
     const i32 high2 = upper ? at2 : other2;
     const bool a_nan2 = low != low;
     const bool b_nan2 = high != high;
-    const bool level2 = low == high || a_nan2 && b_nan2;
-    const bool better2 = high > low || b_nan2 && !a_nan2 || level2 && high2 < low2;
+    const bool level2 = low == high || (a_nan2 && b_nan2);
+    const bool better2 = high > low || (b_nan2 && !a_nan2) || (level2 && high2 < low2);
     best2 = better2 ? high : low;
     at2 = better2 ? high2 : low2;
   }
@@ -61,8 +61,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
     const i32 next2 = pile2[run];
     const bool a_nan3 = best2 != best2;
     const bool b_nan3 = next != next;
-    const bool level3 = best2 == next || a_nan3 && b_nan3;
-    const bool better3 = next > best2 || b_nan3 && !a_nan3 || level3 && next2 < at2;
+    const bool level3 = best2 == next || (a_nan3 && b_nan3);
+    const bool better3 = next > best2 || (b_nan3 && !a_nan3) || (level3 && next2 < at2);
     best2 = better3 ? next : best2;
     at2 = better3 ? next2 : at2;
   }

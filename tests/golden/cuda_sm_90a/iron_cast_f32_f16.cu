@@ -11,12 +11,6 @@ IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
 }
-IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
-  return (i32)((u32)a + (u32)b);
-}
-IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
-}
 
 extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16(
     const f32* x,
@@ -24,8 +18,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16(
     const i32 N) {
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 group0 = (i32)(group_index);
-  const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  const i32 group0 = (i32)group_index;
+  const i32 i = group0 * 256 + thread_index;
   if (i < N) {
     const f32 x_at = x[i];
     y[i] = iron_f32_to_f16(x_at);

@@ -12,9 +12,6 @@ IRON_DEVICE u32 iron_floordiv_u32(u32 a, u32 b) {
 IRON_DEVICE u32 iron_mod_u32(u32 a, u32 b) {
   return b == 0 ? (u32)0 : (u32)(a % b);
 }
-IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
-  return (i32)((u32)a + (u32)b);
-}
 IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
   return (i32)((u32)a * (u32)b);
 }
@@ -32,8 +29,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3(
     const i64 y_stride1) {
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 group0 = (i32)(group_index);
-  const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  const i32 group0 = (i32)group_index;
+  const i32 i = group0 * 256 + thread_index;
   if (i < iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2)) {
     const u32 t = (u32)i;
     const u32 t2 = (u32)shape_2;

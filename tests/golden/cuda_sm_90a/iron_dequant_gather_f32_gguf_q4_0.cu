@@ -17,18 +17,6 @@ IRON_DEVICE u16 iron_shl_u16(u16 a, u16 b) {
 IRON_DEVICE u32 iron_min_u32(u32 a, u32 b) {
   return a < b ? a : b;
 }
-IRON_DEVICE u32 iron_shr_u32(u32 a, u32 b) {
-  return (u32)(a >> ((u32)b & 31u));
-}
-IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
-  return (i32)((u32)a + (u32)b);
-}
-IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
-}
-IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
-  return (i32)(a >> ((u32)b & 31u));
-}
 
 extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q4_0(
     const u8* w_blocks,
@@ -42,21 +30,20 @@ extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q
     const i64 y_stride0) {
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 r = (i32)(group_index);
+  const i32 r = (i32)group_index;
   const u32 wanted = idx[r];
-  const u32 row = iron_min_u32(wanted, (u32)iron_add_i32(V, -1));
+  const u32 row = iron_min_u32(wanted, (u32)(V - 1));
   const bool t = wanted == 4294967295u;
   for (i32 i = thread_index; i < D; i += 128) {
     f32 _choice;
     if (t) {
       _choice = 0.0f;
     } else {
-      const i32 t2 = iron_mul_i32(iron_shr_i32(i, 5), 18);
-      const u8 w_blocks_at = w_blocks[(i64)row * w_blocks_stride0 + iron_add_i32(iron_add_i32(t2, 2), i & 15)];
-      const u32 t3 = iron_shr_u32((u32)w_blocks_at, (u32)iron_mul_i32(iron_shr_i32(i & 31, 4), 4));
-      const f32 x = (f32)(i32)(t3 & 15u) - 8.0f;
+      const i32 t2 = (i >> 5) * 18;
+      const u8 w_blocks_at = w_blocks[(i64)row * w_blocks_stride0 + (t2 + 2 + (i & 15))];
+      const f32 x = (f32)(i32)((u32)w_blocks_at >> (u32)(((i & 31) >> 4) * 4) & 15u) - 8.0f;
       const u8 w_blocks_at2 = w_blocks[(i64)row * w_blocks_stride0 + t2];
-      const u8 w_blocks_at3 = w_blocks[(i64)row * w_blocks_stride0 + iron_add_i32(t2, 1)];
+      const u8 w_blocks_at3 = w_blocks[(i64)row * w_blocks_stride0 + (t2 + 1)];
       const f32 s = iron_f16_to_f32((f16)(u16)((u16)w_blocks_at2 | iron_shl_u16((u16)w_blocks_at3, (u16)8)));
       _choice = scale * (s * x);
     }

@@ -9,9 +9,6 @@ typedef float f32;
 IRON_DEVICE u32 iron_min_u32(u32 a, u32 b) {
   return a < b ? a : b;
 }
-IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
-  return (i32)((u32)a + (u32)b);
-}
 
 extern "C" __global__ void __launch_bounds__(128) iron_gather_bf16(
     const bf16* table,
@@ -24,9 +21,9 @@ extern "C" __global__ void __launch_bounds__(128) iron_gather_bf16(
     const i64 y_stride0) {
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 r = (i32)(group_index);
+  const i32 r = (i32)group_index;
   const u32 wanted = idx[r];
-  const u32 row = iron_min_u32(wanted, (u32)iron_add_i32(V, -1));
+  const u32 row = iron_min_u32(wanted, (u32)(V - 1));
   const bool t = wanted == 4294967295u;
   for (i32 i = thread_index; i < D; i += 128) {
     bf16 _choice;

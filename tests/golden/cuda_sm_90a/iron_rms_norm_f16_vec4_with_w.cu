@@ -21,9 +21,6 @@ IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
 }
 IRON_DEVICE f32 iron_sqrt_f32(f32 x) { return __fsqrt_rn(x); }
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
-IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
-}
 
 extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     const f16* x,
@@ -37,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
   __shared__ f32 pile[8];
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 row = (i32)(group_index);
-  const i32 t = iron_mul_i32(thread_index, 4);
+  const i32 row = (i32)group_index;
+  const i32 t = thread_index * 4;
   f32 squares = 0.0f;
   for (i32 i = t; i < N; i += 1024) {
     const f16* x_run = x + (i64)row * x_stride0 + i;
@@ -51,8 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     const f32 chunk3 = iron_f16_to_f32(part3);
     const f32 chunk4 = iron_f16_to_f32(part4);
     const f32 t2 = iron_fma_f32(chunk3, chunk3, iron_fma_f32(chunk, chunk, chunk2 * chunk2));
-    const f32 squares2 = squares + iron_fma_f32(chunk4, chunk4, t2);
-    squares = squares2;
+    squares = squares + iron_fma_f32(chunk4, chunk4, t2);
   }
   f32 total = squares;
   for (i32 step = 1; step < 32; step *= 2) {

@@ -70,9 +70,9 @@ extern "C" __global__ void __launch_bounds__(256) iron_scan_rows_f32_no_exclusiv
     }
     shifted = base2 + shifted;
     __syncthreads();
-    const f32 run = total + shifted + _choice;
+    const f32 run2 = total + shifted + _choice;
     if (t) {
-      y[(i64)row * y_stride0 + first] = run;
+      y[(i64)row * y_stride0 + first] = run2;
     }
     f32 sum = mine;
     for (i32 step = 1; step < 32; step *= 2) {

@@ -6,12 +6,6 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
                                                                     : __builtin_nanf(""))
-IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
-  return (i32)((u32)a + (u32)b);
-}
-IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
-}
 
 extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
     const u8* c,
@@ -21,8 +15,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
     const i32 N) {
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
-  const i32 group0 = (i32)(group_index);
-  const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  const i32 group0 = (i32)group_index;
+  const i32 i = group0 * 256 + thread_index;
   if (i < N) {
     const u8 c_at = c[i];
     const f16 a_at = a[i];

@@ -17,8 +17,8 @@ typedef float f32;
 IRON_DEVICE i32 iron_thread() {
   return (i32)__builtin_amdgcn_workitem_id_x();
 }
-IRON_DEVICE i64 iron_group() {
-  return (i64)__builtin_amdgcn_workgroup_id_x();
+IRON_DEVICE u32 iron_group() {
+  return __builtin_amdgcn_workgroup_id_x();
 }
 IRON_DEVICE void iron_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -107,9 +107,9 @@ extern "C" __global__ void __launch_bounds__(256) iron_scan_rows_f32_no_exclusiv
     }
     shifted = base2 + shifted;
     iron_barrier();
-    const f32 run = total + shifted + _choice;
+    const f32 run2 = total + shifted + _choice;
     if (t) {
-      y[(i64)row * y_stride0 + first] = run;
+      y[(i64)row * y_stride0 + first] = run2;
     }
     f32 sum = mine;
     for (i32 step = 1; step < 32; step *= 2) {

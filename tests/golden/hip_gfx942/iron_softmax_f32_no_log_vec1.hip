@@ -17,8 +17,8 @@ typedef float f32;
 IRON_DEVICE i32 iron_thread() {
   return (i32)__builtin_amdgcn_workitem_id_x();
 }
-IRON_DEVICE i64 iron_group() {
-  return (i64)__builtin_amdgcn_workgroup_id_x();
+IRON_DEVICE u32 iron_group() {
+  return __builtin_amdgcn_workgroup_id_x();
 }
 IRON_DEVICE void iron_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -53,9 +53,6 @@ IRON_DEVICE i32 iron_sub_i32(i32 a, i32 b) {
 IRON_DEVICE i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
 }
-IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
-  return (i32)(a >> ((u32)b & 31u));
-}
 IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
   return a < b || a != a ? a : b;
 }
@@ -80,33 +77,32 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
   __shared__ f32 pile[4];
   const i32 thread_index = iron_thread();
   const u32 group_index = iron_group();
-  const i32 row = (i32)(group_index);
+  const i32 row = (i32)group_index;
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
     const f32* x_run = x + (i64)row * x_stride0 + i;
     const f32 part = x_run[0];
-    const f32 top2 = iron_max_f32(top, part * scale);
-    top = top2;
+    top = iron_max_f32(top, part * scale);
   }
-  f32 top3 = top;
+  f32 top2 = top;
   for (i32 step = 1; step < 64; step *= 2) {
-    const f32 other = iron_shuffle_xor_f32(top3, step);
+    const f32 other = iron_shuffle_xor_f32(top2, step);
     const bool upper = (thread_index & step) != 0;
-    const f32 low = upper ? other : top3;
-    const f32 high = upper ? top3 : other;
-    top3 = iron_max_f32(low, high);
+    const f32 low = upper ? other : top2;
+    const f32 high = upper ? top2 : other;
+    top2 = iron_max_f32(low, high);
   }
   if (thread_index % 64 == 0) {
-    pile[thread_index / 64] = top3;
+    pile[thread_index / 64] = top2;
   }
   iron_barrier();
-  top3 = pile[0];
+  top2 = pile[0];
   for (i32 run = 1; run < 4; ++run) {
     const f32 next = pile[run];
-    top3 = iron_max_f32(top3, next);
+    top2 = iron_max_f32(top2, next);
   }
   iron_barrier();
-  const f32 t = -top3;
+  const f32 t = -top2;
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
     const f32* x_run2 = x + (i64)row * x_stride0 + i2;
@@ -118,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
     const i32 t6 = (i32)iron_f32_to_bits(t3);
     const f32 t7 = iron_fma_f32(iron_fma_f32(0.0013953325f, t5, 0.008368613f), t5, 0.04166628f);
     const f32 t8 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t7, t5, 0.16666523f), t5, 0.5f), t5 * t5, t5);
-    const i32 t9 = iron_shr_i32(t6, 1);
+    const i32 t9 = t6 >> 1;
     const f32 t10 = (t8 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t9, 23), 1065353216));
     const f32 t11 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t6, t9), 23), 1065353216));
     total = total + t10 * t11;
@@ -153,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
     const i32 t16 = (i32)iron_f32_to_bits(t13);
     const f32 t17 = iron_fma_f32(iron_fma_f32(0.0013953325f, t15, 0.008368613f), t15, 0.04166628f);
     const f32 t18 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t17, t15, 0.16666523f), t15, 0.5f), t15 * t15, t15);
-    const i32 t19 = iron_shr_i32(t16, 1);
+    const i32 t19 = t16 >> 1;
     const f32 t20 = (t18 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t19, 23), 1065353216));
     const f32 t21 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t16, t19), 23), 1065353216));
     f32* y_run = y + (i64)row * y_stride0 + i3;

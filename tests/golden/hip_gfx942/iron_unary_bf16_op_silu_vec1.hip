@@ -17,8 +17,8 @@ typedef float f32;
 IRON_DEVICE i32 iron_thread() {
   return (i32)__builtin_amdgcn_workitem_id_x();
 }
-IRON_DEVICE i64 iron_group() {
-  return (i64)__builtin_amdgcn_workgroup_id_x();
+IRON_DEVICE u32 iron_group() {
+  return __builtin_amdgcn_workgroup_id_x();
 }
 IRON_DEVICE u32 iron_f32_to_bits(f32 x) {
   return __builtin_bit_cast(u32, x);
@@ -35,14 +35,8 @@ IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
 IRON_DEVICE i32 iron_sub_i32(i32 a, i32 b) {
   return (i32)((u32)a - (u32)b);
 }
-IRON_DEVICE i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
-}
 IRON_DEVICE i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
-}
-IRON_DEVICE i32 iron_shr_i32(i32 a, i32 b) {
-  return (i32)(a >> ((u32)b & 31u));
 }
 IRON_DEVICE f32 iron_abs_f32(f32 x) {
   return iron_bits_to_f32(iron_f32_to_bits(x) & 0x7fffffffu);
@@ -74,8 +68,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_vec1(
     const i32 N) {
   const i32 thread_index = iron_thread();
   const u32 group_index = iron_group();
-  const i32 group0 = (i32)(group_index);
-  const i32 chunk = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  const i32 group0 = (i32)group_index;
+  const i32 chunk = group0 * 256 + thread_index;
   if (chunk < N) {
     const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
@@ -87,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_vec1(
     const i32 t5 = (i32)iron_f32_to_bits(t2);
     const f32 t6 = iron_fma_f32(iron_fma_f32(0.0013953325f, t4, 0.008368613f), t4, 0.04166628f);
     const f32 t7 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t6, t4, 0.16666523f), t4, 0.5f), t4 * t4, t4);
-    const i32 t8 = iron_shr_i32(t5, 1);
+    const i32 t8 = t5 >> 1;
     const f32 t9 = (t7 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t8, 23), 1065353216));
     const f32 t10 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t5, t8), 23), 1065353216));
     const f32 t11 = t9 * t10;

@@ -12,10 +12,10 @@ static inline void iron_barrier() {
 }
 static inline f32 iron_bits_to_f32(u32 x) { return as_type<f32>(x); }
 static inline i32 iron_shuffle_xor_i32(i32 x, i32 step) {
-  return (i32)simd_shuffle_xor((i32)x, (ushort)step);
+  return simd_shuffle_xor(x, (ushort)step);
 }
 static inline f32 iron_shuffle_xor_f32(f32 x, i32 step) {
-  return (f32)simd_shuffle_xor((f32)x, (ushort)step);
+  return simd_shuffle_xor(x, (ushort)step);
 }
 
 struct iron_arg_reduce_f32_op_max_arguments {
@@ -38,16 +38,16 @@ kernel void iron_arg_reduce_f32_op_max(
   threadgroup f32 pile[8];
   threadgroup i32 pile2[8];
   const i32 thread_index = (i32)(simd_index * 32u + lane_index);
-  const i64 group_index = (i64)group_position;
-  const i32 row = (i32)(group_index);
+  const u32 group_index = group_position;
+  const i32 row = (i32)group_index;
   i32 at = 0;
   f32 best = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
     const f32 value = x[(i64)row * x_stride0 + i];
     const bool a_nan = best != best;
     const bool b_nan = value != value;
-    const bool level = best == value || a_nan && b_nan;
-    const bool better = value > best || b_nan && !a_nan || level && i < at;
+    const bool level = best == value || (a_nan && b_nan);
+    const bool better = value > best || (b_nan && !a_nan) || (level && i < at);
     at = better ? i : at;
     best = better ? value : best;
   }
@@ -63,8 +63,8 @@ kernel void iron_arg_reduce_f32_op_max(
     const i32 high2 = upper ? at2 : other2;
     const bool a_nan2 = low != low;
     const bool b_nan2 = high != high;
-    const bool level2 = low == high || a_nan2 && b_nan2;
-    const bool better2 = high > low || b_nan2 && !a_nan2 || level2 && high2 < low2;
+    const bool level2 = low == high || (a_nan2 && b_nan2);
+    const bool better2 = high > low || (b_nan2 && !a_nan2) || (level2 && high2 < low2);
     best2 = better2 ? high : low;
     at2 = better2 ? high2 : low2;
   }
@@ -80,8 +80,8 @@ kernel void iron_arg_reduce_f32_op_max(
     const i32 next2 = pile2[run];
     const bool a_nan3 = best2 != best2;
     const bool b_nan3 = next != next;
-    const bool level3 = best2 == next || a_nan3 && b_nan3;
-    const bool better3 = next > best2 || b_nan3 && !a_nan3 || level3 && next2 < at2;
+    const bool level3 = best2 == next || (a_nan3 && b_nan3);
+    const bool better3 = next > best2 || (b_nan3 && !a_nan3) || (level3 && next2 < at2);
     best2 = better3 ? next : best2;
     at2 = better3 ? next2 : at2;
   }

@@ -7,9 +7,6 @@ typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
 typedef ushort f16; typedef ushort bf16; typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? INFINITY : (bits) == 0xff800000u ? -INFINITY : NAN)
-static inline i32 iron_add_i32(i32 a, i32 b) {
-  return (i32)((u32)a + (u32)b);
-}
 static inline i32 iron_mul_i32(i32 a, i32 b) {
   return (i32)((u32)a * (u32)b);
 }
@@ -56,9 +53,9 @@ kernel void iron_copy_f32_rank3(
   const i64 y_stride0 = arguments.y_stride0;
   const i64 y_stride1 = arguments.y_stride1;
   const i32 thread_index = (i32)(simd_index * 32u + lane_index);
-  const i64 group_index = (i64)group_position;
-  const i32 group0 = (i32)(group_index);
-  const i32 i = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  const u32 group_index = group_position;
+  const i32 group0 = (i32)group_index;
+  const i32 i = group0 * 256 + thread_index;
   if (i < iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2)) {
     const i32 t = iron_mod_i32(i, shape_2);
     const i32 i2 = iron_floordiv_i32(i, shape_2);

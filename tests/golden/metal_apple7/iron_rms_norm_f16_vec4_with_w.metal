@@ -15,10 +15,7 @@ static inline f16 iron_f32_to_f16(f32 x) { return as_type<f16>((half)x); }
 static inline f32 iron_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
 static inline f32 iron_sqrt_f32(f32 x) { return precise::sqrt(x); }
 static inline f32 iron_shuffle_xor_f32(f32 x, i32 step) {
-  return (f32)simd_shuffle_xor((f32)x, (ushort)step);
-}
-static inline i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
+  return simd_shuffle_xor(x, (ushort)step);
 }
 
 struct iron_rms_norm_f16_vec4_with_w_arguments {
@@ -45,9 +42,9 @@ kernel void iron_rms_norm_f16_vec4_with_w(
   const i64 y_stride0 = arguments.y_stride0;
   threadgroup f32 pile[8];
   const i32 thread_index = (i32)(simd_index * 32u + lane_index);
-  const i64 group_index = (i64)group_position;
-  const i32 row = (i32)(group_index);
-  const i32 t = iron_mul_i32(thread_index, 4);
+  const u32 group_index = group_position;
+  const i32 row = (i32)group_index;
+  const i32 t = thread_index * 4;
   f32 squares = 0.0f;
   for (i32 i = t; i < N; i += 1024) {
     device const f16* x_run = x + (i64)row * x_stride0 + i;
@@ -60,8 +57,7 @@ kernel void iron_rms_norm_f16_vec4_with_w(
     const f32 chunk3 = iron_f16_to_f32(part3);
     const f32 chunk4 = iron_f16_to_f32(part4);
     const f32 t2 = iron_fma_f32(chunk3, chunk3, iron_fma_f32(chunk, chunk, chunk2 * chunk2));
-    const f32 squares2 = squares + iron_fma_f32(chunk4, chunk4, t2);
-    squares = squares2;
+    squares = squares + iron_fma_f32(chunk4, chunk4, t2);
   }
   f32 total = squares;
   for (i32 step = 1; step < 32; step *= 2) {

@@ -14,7 +14,7 @@ static inline u32 iron_f32_to_bits(f32 x) { return as_type<u32>(x); }
 static inline f32 iron_bits_to_f32(u32 x) { return as_type<f32>(x); }
 static inline f32 iron_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
 static inline f32 iron_shuffle_xor_f32(f32 x, i32 step) {
-  return (f32)simd_shuffle_xor((f32)x, (ushort)step);
+  return simd_shuffle_xor(x, (ushort)step);
 }
 static inline i32 iron_add_i32(i32 a, i32 b) {
   return (i32)((u32)a + (u32)b);
@@ -24,9 +24,6 @@ static inline i32 iron_sub_i32(i32 a, i32 b) {
 }
 static inline i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
-}
-static inline i32 iron_shr_i32(i32 a, i32 b) {
-  return (i32)(a >> ((u32)b & 31u));
 }
 static inline f32 iron_min_f32(f32 a, f32 b) {
   return a < b || a != a ? a : b;
@@ -64,34 +61,33 @@ kernel void iron_softmax_f32_no_log_vec1(
   const i64 y_stride0 = arguments.y_stride0;
   threadgroup f32 pile[8];
   const i32 thread_index = (i32)(simd_index * 32u + lane_index);
-  const i64 group_index = (i64)group_position;
-  const i32 row = (i32)(group_index);
+  const u32 group_index = group_position;
+  const i32 row = (i32)group_index;
   f32 top = iron_bits_to_f32(0xff800000u);
   for (i32 i = thread_index; i < N; i += 256) {
     device const f32* x_run = x + (i64)row * x_stride0 + i;
     const f32 part = x_run[0];
-    const f32 top2 = iron_max_f32(top, part * scale);
-    top = top2;
+    top = iron_max_f32(top, part * scale);
   }
-  f32 top3 = top;
+  f32 top2 = top;
   for (i32 step = 1; step < 32; step *= 2) {
-    const f32 other = iron_shuffle_xor_f32(top3, step);
+    const f32 other = iron_shuffle_xor_f32(top2, step);
     const bool upper = (thread_index & step) != 0;
-    const f32 low = upper ? other : top3;
-    const f32 high = upper ? top3 : other;
-    top3 = iron_max_f32(low, high);
+    const f32 low = upper ? other : top2;
+    const f32 high = upper ? top2 : other;
+    top2 = iron_max_f32(low, high);
   }
   if (thread_index % 32 == 0) {
-    pile[thread_index / 32] = top3;
+    pile[thread_index / 32] = top2;
   }
   iron_barrier();
-  top3 = pile[0];
+  top2 = pile[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next = pile[run];
-    top3 = iron_max_f32(top3, next);
+    top2 = iron_max_f32(top2, next);
   }
   iron_barrier();
-  const f32 t = -top3;
+  const f32 t = -top2;
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
     device const f32* x_run2 = x + (i64)row * x_stride0 + i2;
@@ -103,7 +99,7 @@ kernel void iron_softmax_f32_no_log_vec1(
     const i32 t6 = (i32)iron_f32_to_bits(t3);
     const f32 t7 = iron_fma_f32(iron_fma_f32(0.0013953325f, t5, 0.008368613f), t5, 0.04166628f);
     const f32 t8 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t7, t5, 0.16666523f), t5, 0.5f), t5 * t5, t5);
-    const i32 t9 = iron_shr_i32(t6, 1);
+    const i32 t9 = t6 >> 1;
     const f32 t10 = (t8 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t9, 23), 1065353216));
     const f32 t11 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t6, t9), 23), 1065353216));
     total = total + t10 * t11;
@@ -138,7 +134,7 @@ kernel void iron_softmax_f32_no_log_vec1(
     const i32 t16 = (i32)iron_f32_to_bits(t13);
     const f32 t17 = iron_fma_f32(iron_fma_f32(0.0013953325f, t15, 0.008368613f), t15, 0.04166628f);
     const f32 t18 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t17, t15, 0.16666523f), t15, 0.5f), t15 * t15, t15);
-    const i32 t19 = iron_shr_i32(t16, 1);
+    const i32 t19 = t16 >> 1;
     const f32 t20 = (t18 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t19, 23), 1065353216));
     const f32 t21 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t16, t19), 23), 1065353216));
     device f32* y_run = y + (i64)row * y_stride0 + i3;

@@ -16,14 +16,8 @@ static inline i32 iron_add_i32(i32 a, i32 b) {
 static inline i32 iron_sub_i32(i32 a, i32 b) {
   return (i32)((u32)a - (u32)b);
 }
-static inline i32 iron_mul_i32(i32 a, i32 b) {
-  return (i32)((u32)a * (u32)b);
-}
 static inline i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
-}
-static inline i32 iron_shr_i32(i32 a, i32 b) {
-  return (i32)(a >> ((u32)b & 31u));
 }
 static inline f32 iron_abs_f32(f32 x) {
   return iron_bits_to_f32(iron_f32_to_bits(x) & 0x7fffffffu);
@@ -64,9 +58,9 @@ kernel void iron_unary_bf16_op_silu_vec1(
   const f32 slope = arguments.slope;
   const i32 N = arguments.N;
   const i32 thread_index = (i32)(simd_index * 32u + lane_index);
-  const i64 group_index = (i64)group_position;
-  const i32 group0 = (i32)(group_index);
-  const i32 chunk = iron_add_i32(iron_mul_i32(group0, 256), thread_index);
+  const u32 group_index = group_position;
+  const i32 group0 = (i32)group_index;
+  const i32 chunk = group0 * 256 + thread_index;
   if (chunk < N) {
     device const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
@@ -78,7 +72,7 @@ kernel void iron_unary_bf16_op_silu_vec1(
     const i32 t5 = (i32)iron_f32_to_bits(t2);
     const f32 t6 = iron_fma_f32(iron_fma_f32(0.0013953325f, t4, 0.008368613f), t4, 0.04166628f);
     const f32 t7 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t6, t4, 0.16666523f), t4, 0.5f), t4 * t4, t4);
-    const i32 t8 = iron_shr_i32(t5, 1);
+    const i32 t8 = t5 >> 1;
     const f32 t9 = (t7 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t8, 23), 1065353216));
     const f32 t10 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t5, t8), 23), 1065353216));
     const f32 t11 = t9 * t10;
