@@ -15,15 +15,17 @@ entry:
   %at4 = getelementptr i64, ptr %args, i64 4
   %arg4 = load i64, ptr %at4, align 8
   %at5 = getelementptr i64, ptr %args, i64 5
-  %arg5 = load i32, ptr %at5, align 8
+  %arg5 = load float, ptr %at5, align 8
   %at6 = getelementptr i64, ptr %args, i64 6
   %arg6 = load i32, ptr %at6, align 8
   %at7 = getelementptr i64, ptr %args, i64 7
   %arg7 = load i32, ptr %at7, align 8
   %at8 = getelementptr i64, ptr %args, i64 8
-  %extent0 = load i64, ptr %at8, align 8
+  %arg8 = load i32, ptr %at8, align 8
   %at9 = getelementptr i64, ptr %args, i64 9
-  %streams = load i64, ptr %at9, align 8
+  %extent0 = load i64, ptr %at9, align 8
+  %at10 = getelementptr i64, ptr %args, i64 10
+  %streams = load i64, ptr %at10, align 8
   %number_cell = alloca i64
   store i64 %first, ptr %number_cell
   %group_cell0 = alloca i64
@@ -39,12 +41,12 @@ group_body:
   %v2 = sext i32 %v1 to i64
   %v3 = getelementptr i32, ptr %arg2, i64 %v2
   %v4 = load i32, ptr %v3, align 4
-  %v5 = add i32 %arg5, -1
+  %v5 = add i32 %arg6, -1
   %v6 = icmp ult i32 %v4, %v5
   %v7 = select i1 %v6, i32 %v4, i32 %v5
   %v8 = add <32 x i32> zeroinitializer, <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15, i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
   %v9 = icmp eq i32 %v4, 4294967295
-  %v10 = sext i32 %arg6 to i64
+  %v10 = sext i32 %arg7 to i64
   store i64 0, ptr %cell11
   br label %full_head12
 full_head12:

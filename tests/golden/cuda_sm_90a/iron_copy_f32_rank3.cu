@@ -34,13 +34,12 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3(
   if (i < iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2)) {
     const u32 t = (u32)i;
     const u32 t2 = (u32)shape_2;
-    const i32 t3 = (i32)iron_mod_u32(t, t2);
-    const i32 i2 = (i32)iron_floordiv_u32(t, t2);
-    const u32 t4 = (u32)i2;
+    const i32 t3 = (i32)(t % t2);
+    const u32 t4 = (u32)(i32)(t / t2);
     const u32 t5 = (u32)shape_1;
     const i32 t6 = (i32)iron_mod_u32(t4, t5);
-    const i32 i3 = (i32)iron_floordiv_u32(t4, t5);
-    const i32 t7 = (i32)iron_mod_u32((u32)i3, (u32)shape_0);
+    const i32 i2 = (i32)iron_floordiv_u32(t4, t5);
+    const i32 t7 = (i32)iron_mod_u32((u32)i2, (u32)shape_0);
     const f32 x_at = x[(i64)t7 * x_stride0 + (i64)t6 * x_stride1 + (i64)t3 * x_stride2];
     y[(i64)t7 * y_stride0 + (i64)t6 * y_stride1 + t3] = x_at;
   }

@@ -14,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_gather_bf16(
     const bf16* table,
     const u32* idx,
     bf16* y,
+    const f32 scale,
     const i32 V,
     const i32 D,
     const i32 R,

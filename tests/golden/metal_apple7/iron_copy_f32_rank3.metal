@@ -57,8 +57,8 @@ kernel void iron_copy_f32_rank3(
   const i32 group0 = (i32)group_index;
   const i32 i = group0 * 256 + thread_index;
   if (i < iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2)) {
-    const i32 t = iron_mod_i32(i, shape_2);
-    const i32 i2 = iron_floordiv_i32(i, shape_2);
+    const i32 t = i % shape_2;
+    const i32 i2 = i / shape_2;
     const i32 t2 = iron_mod_i32(i2, shape_1);
     const i32 i3 = iron_floordiv_i32(i2, shape_1);
     const i32 t3 = iron_mod_i32(i3, shape_0);

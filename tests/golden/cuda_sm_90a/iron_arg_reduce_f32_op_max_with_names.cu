@@ -10,12 +10,14 @@ IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
 IRON_DEVICE i32 iron_shuffle_xor_i32(i32 x, i32 step) { return (i32)__shfl_xor_sync(0xffffffffu, (i32)x, step); }
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
 
-extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
+extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max_with_names(
     const f32* x,
+    const u32* names,
     u32* y,
     const i32 R,
     const i32 N,
-    const i64 x_stride0) {
+    const i64 x_stride0,
+    const i64 names_stride0) {
   __shared__ f32 pile[8];
   __shared__ i32 pile2[8];
   const i32 thread_index = (i32)threadIdx.x;
@@ -32,42 +34,43 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max(
     at = better ? i : at;
     best = better ? value : best;
   }
-  f32 best2 = best;
+  f32 reduce = best;
   i32 at2 = at;
   for (i32 step = 1; step < 32; step *= 2) {
-    const f32 other = iron_shuffle_xor_f32(best2, step);
+    const f32 other = iron_shuffle_xor_f32(reduce, step);
     const i32 other2 = iron_shuffle_xor_i32(at2, step);
     const bool upper = (thread_index & step) != 0;
-    const f32 low = upper ? other : best2;
+    const f32 low = upper ? other : reduce;
     const i32 low2 = upper ? other2 : at2;
-    const f32 high = upper ? best2 : other;
+    const f32 high = upper ? reduce : other;
     const i32 high2 = upper ? at2 : other2;
     const bool a_nan2 = low != low;
     const bool b_nan2 = high != high;
     const bool level2 = low == high || (a_nan2 && b_nan2);
     const bool better2 = high > low || (b_nan2 && !a_nan2) || (level2 && high2 < low2);
-    best2 = better2 ? high : low;
+    reduce = better2 ? high : low;
     at2 = better2 ? high2 : low2;
   }
   if (thread_index % 32 == 0) {
-    pile[thread_index / 32] = best2;
+    pile[thread_index / 32] = reduce;
     pile2[thread_index / 32] = at2;
   }
   __syncthreads();
-  best2 = pile[0];
+  reduce = pile[0];
   at2 = pile2[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next = pile[run];
     const i32 next2 = pile2[run];
-    const bool a_nan3 = best2 != best2;
+    const bool a_nan3 = reduce != reduce;
     const bool b_nan3 = next != next;
-    const bool level3 = best2 == next || (a_nan3 && b_nan3);
-    const bool better3 = next > best2 || (b_nan3 && !a_nan3) || (level3 && next2 < at2);
-    best2 = better3 ? next : best2;
+    const bool level3 = reduce == next || (a_nan3 && b_nan3);
+    const bool better3 = next > reduce || (b_nan3 && !a_nan3) || (level3 && next2 < at2);
+    reduce = better3 ? next : reduce;
     at2 = better3 ? next2 : at2;
   }
   __syncthreads();
   if (thread_index == 0) {
-    y[row] = (u32)at2;
+    const u32 names_at = names[(i64)row * names_stride0 + at2];
+    y[row] = names_at;
   }
 }
