@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+import iron
 from examples.smollm2.fetch import FetchError, model_file
 from examples.smollm2.generate import AT_ONCE, generate
 from examples.smollm2.model import Model
@@ -19,7 +20,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=64, help="at most this many (default 64)")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest")
     parser.add_argument("--seed", type=int, default=0, help="of the draws at a temperature")
-    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu", help="default: cpu")
+    parser.add_argument("--backend", choices=["cpu", "cuda", "vulkan"], default="cpu")
     parser.add_argument(
         "--codes", action="store_true", help="8-bit activations in products (cpu), as llama.cpp has"
     )
@@ -30,7 +31,9 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def opened(given: argparse.Namespace) -> Model:
     """The model on the backend that was asked for."""
     path = given.model or model_file()
-    if given.backend == "cpu":
+    if given.backend == "vulkan":
+        iron.use("vulkan")
+    if given.backend != "cuda":
         return Model(path, codes=given.codes)
     from examples.smollm2.device import DeviceModel
 

@@ -6,8 +6,6 @@ A target is named `family` or `family:architecture`, as in `cuda:sm_90a`.
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 from collections.abc import Collection
 from typing import Final
 
@@ -118,7 +116,7 @@ def _vulkan(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]
     made = spirv.encode(kernel, target)
     files = {".spv": made.words, ".tables": made.tables}
     if ".spvasm" in wanted:
-        files[".spvasm"] = _disassembled(made.words)
+        files[".spvasm"] = spirv.disassemble(made.words).encode()
     facts = {
         "arguments": abi.record(made.block.fields),
         "bindings": list(made.bindings),
@@ -127,14 +125,6 @@ def _vulkan(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]
         "entry": made.entry,
     }
     return Made(files, facts, {"shared_bytes": made.shared_bytes})
-
-
-def _disassembled(words: bytes) -> bytes:
-    tool = shutil.which("spirv-dis")
-    if tool is None:
-        raise error("E0603", "spirv-dis is missing", help="apt-get install spirv-tools")
-    command = [tool, "--no-color", "--no-header", "-"]
-    return subprocess.run(command, input=words, capture_output=True, check=True).stdout
 
 
 # --- the list -------------------------------------------------------------------------------------

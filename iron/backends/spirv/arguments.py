@@ -70,6 +70,14 @@ def touched(kernel: Kernel) -> tuple[str, ...]:
     return tuple(p.name for p, v in pairs if p.role == "tensor" and v in used)
 
 
+def computes(kernel: Kernel) -> bool:
+    """True when floats are added, multiplied or divided."""
+    return any(
+        op.name in ("add", "sub", "mul", "div", "fma") and element(op.results[0].type).kind == "f"
+        for op in kernel.body.walk()
+    )
+
+
 def block(kernel: Kernel, *, zero: bool = False) -> Block:
     """The arguments that the body of `kernel` reads, with a `zero` if it is wanted."""
     used = {a for op in kernel.body.walk() for a in op.args}

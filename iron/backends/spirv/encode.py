@@ -103,16 +103,8 @@ class Encoder:
     _words: Place | None = None
 
     def __post_init__(self) -> None:
-        hidden = not self.target.has("exact_zero") and self._computes()
+        hidden = not self.target.has("exact_zero") and arguments.computes(self.kernel)
         self.block_of = arguments.block(self.kernel, zero=hidden)
-
-    def _computes(self) -> bool:
-        """True when floats are added, multiplied or divided."""
-        return any(
-            op.name in ("add", "sub", "mul", "div", "fma")
-            and element(op.results[0].type).kind == "f"
-            for op in self.kernel.body.walk()
-        )
 
     # --- types and constants ----------------------------------------------------------------------
 
@@ -312,8 +304,8 @@ class Encoder:
 
     def _line(self, loc: Loc | None) -> None:
         if loc is not None and loc != self._loc:
-            self.m.do(Code.Line, self.m.file(package_path(loc.file)), loc.line, loc.col + 1)
-        self._loc = loc
+            self.m.place = (self.m.file(package_path(loc.file)), loc.line, loc.col + 1)
+            self._loc = loc
 
     def _title(self, op: Op, before: int) -> None:
         """Results made by this op are called what the author called them."""

@@ -43,7 +43,11 @@ def instruction(code: Code, operands: Sequence[int]) -> Words:
 
 @dataclass(slots=True)
 class Module:
-    """The sections so far. `code` is the stream that instructions of the function go to."""
+    """The sections so far. `code` is the stream that instructions of the function go to.
+
+    `place` is the file, line and column that the next instruction with a result is from, or None
+    where that is said already.
+    """
 
     capabilities: dict[Capability, None] = field(default_factory=dict[Capability, None])
     extensions: dict[str, None] = field(default_factory=dict[str, None])
@@ -55,6 +59,7 @@ class Module:
     code: Words = field(default_factory=Words)
     interface: list[int] = field(default_factory=list[int])
     types: dict[int, int] = field(default_factory=dict[int, int])
+    place: tuple[int, int, int] | None = None
     bound: int = 1
     _once: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
     _inputs: dict[BuiltIn, int] = field(default_factory=dict[BuiltIn, int])
@@ -206,6 +211,9 @@ class Module:
         """An instruction with a result."""
         made = self.fresh()
         self.types[made] = type
+        if self.place is not None:
+            self.code += instruction(Code.Line, self.place)
+            self.place = None
         self.code += instruction(code, [type, made, *operands])
         return made
 
@@ -238,9 +246,10 @@ class Module:
     @contextmanager
     def into(self, code: Words) -> Generator[None]:
         """Sends instructions to another stream for a while."""
-        before, self.code = self.code, code
+        before, self.code = (self.code, self.place), code
+        self.place = None
         yield
-        self.code = before
+        self.code, self.place = before
 
     # --- the whole --------------------------------------------------------------------------------
 

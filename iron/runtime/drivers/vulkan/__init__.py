@@ -35,7 +35,8 @@ class VulkanDriver:
 
     Host arrays are staged; `upload` makes arrays that stay on the device. `listener` turns the
     validation layer on. `direct=False` copies through host buffers even where the host sees the
-    device's memory. A `target` narrows what modules may use.
+    device's memory, `push=False` binds through descriptor sets even where descriptors can be
+    pushed, and `narrow` takes features away from the target.
     """
 
     name = "vulkan"
@@ -47,16 +48,17 @@ class VulkanDriver:
         listener: Listener | None = None,
         *,
         direct: bool | None = None,
+        push: bool = True,
         narrow: Callable[[Target], Target] | None = None,
     ) -> None:
-        self._listener, self._direct, self._narrow = listener, direct, narrow
+        self._asked = (listener, direct, push, narrow)
         self._opened: _Opened | None = None
 
     @property
     def opened(self) -> _Opened:
         """The device in use. Raises E0603 with what is missing."""
         if self._opened is None:
-            self._opened = _Opened(self._listener, self._direct, self._narrow)
+            self._opened = _Opened(*self._asked)
         return self._opened
 
     def target(self) -> Target:
@@ -111,6 +113,7 @@ class _Opened:
         self,
         listener: Listener | None,
         direct: bool | None,
+        push: bool,
         narrow: Callable[[Target], Target] | None,
     ) -> None:
         _keep_widths_apart()
@@ -118,7 +121,7 @@ class _Opened:
         try:
             self.found: Found = choose(self.instance.devices())
             offered = offer(self.found)
-            self.device = Device(self.instance, self.found)
+            self.device = Device(self.instance, self.found, push=push)
         except BaseException:
             self.instance.close()
             raise

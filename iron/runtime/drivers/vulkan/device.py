@@ -225,14 +225,14 @@ class Device:
     `push_descriptors` is the function of VK_KHR_push_descriptor, or None.
     """
 
-    def __init__(self, instance: Instance, found: Found) -> None:
+    def __init__(self, instance: Instance, found: Found, *, push: bool = True) -> None:
         self.api, self.found = instance.api, found
         self.family, self.timestamp_bits = self._compute_family()
         priority = r.f32(1.0)
         queue = r.DeviceQueueCreateInfo(
             queueFamilyIndex=self.family, queueCount=1, pQueuePriorities=C.pointer(priority)
         )
-        wanted = tuple(e for e in ("VK_KHR_push_descriptor",) if e in found.extensions)
+        wanted = tuple(e for e in ("VK_KHR_push_descriptor",) if push and e in found.extensions)
         structures = feature_structures(found.api)
         for feature, (structure, flag) in FLAGS.items():
             if feature in found.features:

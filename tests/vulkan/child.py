@@ -1,0 +1,244 @@
+"""What a process of its own does on the software device at one lane width.
+
+    python -m tests.vulkan.child cases EIGHTH | whole NAME.. | fuzz FIRST COUNT | controls
+
+Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
+tests start one of these for each. It prints one JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import iron
+from iron.check.cases import Runner, check, run_case
+from iron.check.expand import expand
+from iron.check.generate import generate
+from iron.check.generate.agree import DEVICE_ROADS, agree
+from iron.dtypes import f32, i32
+from iron.errors import KernelError
+from iron.ir.core import Kernel
+from iron.ir.types import tensor
+from iron.runtime.driver import driver
+from iron.runtime.drivers.vulkan import VulkanDriver, launch, memory
+from iron.runtime.drivers.vulkan.pipeline import Row
+from iron.runtime.drivers.vulkan.validation import Listener
+from iron.targets.target import Target
+from iron.worker.discover import kernels, modules
+from tests.unit.ir.handmade import Handmade
+
+
+def library() -> dict[str, Any]:
+    """Every kernel and plan."""
+    found = (kernels(module) for module in modules(("iron.kernels",)))
+    return {name: kernel for some in found for name, kernel in some.items()}
+
+
+def on(backend: Any) -> Runner:
+    """Runs kernels on a driver."""
+
+    def run(kernel: Any, arguments: dict[str, Any]) -> None:
+        with iron.use(backend):
+            kernel(**arguments)
+
+    return run
+
+
+def cases(eighth: int) -> dict[str, Any]:
+    """The case so many eighths into each kernel's, with the validation layer listening."""
+    listener = Listener()
+    opened = VulkanDriver(listener)
+    faults, passed = [], 0
+    for kernel in library().values():
+        every = expand(kernel)
+        verdict = run_case(every[len(every) * eighth // 8], on(opened))
+        passed += verdict.status == "pass"
+        if not verdict.ok:
+            faults.append(f"{verdict.label}: {verdict.message}")
+    return {"faults": faults, "passed": passed, "simd": opened.target().simd, **said(listener)}
+
+
+def whole(names: list[str]) -> dict[str, Any]:
+    """Every case of some kernels."""
+    opened = driver("vulkan")
+    verdicts = [v for name in names for v in check(library()[name], on(opened))]
+    faults = [f"{v.label}: {v.message}" for v in verdicts if not v.ok]
+    passed = sum(v.status == "pass" for v in verdicts)
+    return {"faults": faults, "passed": passed, "simd": opened.target().simd}
+
+
+def fuzz(first: int, count: int) -> dict[str, Any]:
+    """Random programs, bit for bit."""
+    faults = []
+    for seed in range(first, first + count):
+        faults += [f"{seed}: {d.kind}: {d.detail}" for d in agree(generate(seed), DEVICE_ROADS)]
+    return {"faults": faults, "simd": driver("vulkan").target().simd}
+
+
+def said(listener: Listener) -> dict[str, Any]:
+    """What the layer said so far, shortened."""
+    return {"messages": [m[:400] for m in listener.messages]}
+
+
+# --- controls: mistakes that must be heard --------------------------------------------------------
+
+
+def copying(elements: int = 64, shared: int = 0) -> Kernel:
+    """y[i] = x[i]; with `shared`, through a group array of that many floats."""
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", f32), p.tensor("y", f32, "out")
+    at = p.place()
+    value = p.load(x, at)
+    if shared:
+        held = p.emit("shared", attrs=(tensor(f32, 1, "shared", (shared,)),))
+        p.store(held, p.const(shared - 1, i32), value)
+        value = p.load(held, p.const(shared - 1, i32))
+    p.store(y, at, value)
+    return p.done()
+
+
+@contextmanager
+def changed(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """An attribute with another value for a while."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def plain(opened: VulkanDriver) -> None:
+    """Nothing wrong: two launches, the second reads what the first wrote."""
+    a, b, c = (opened.upload(np.zeros(64, np.float32)) for _ in range(3))
+    code = opened.load(copying())
+    for x, y in ((a, b), (b, c)):
+        code.bind({"x": x, "y": y}, {}, {}, (2,))()
+    opened.synchronise()
+
+
+def large_grid(opened: VulkanDriver) -> None:
+    """More groups along x than the device takes."""
+    x, y = (opened.upload(np.zeros(32 * 70000, np.float32)) for _ in range(2))
+    with changed(launch, "rows", lambda groups, most: [Row(0, groups, 1)]):
+        opened.load(copying()).bind({"x": x, "y": y}, {}, {}, (70000,))
+
+
+def much_shared(opened: VulkanDriver) -> None:
+    """A group array beyond the device's limit."""
+    opened.load(copying(shared=1 << 14))
+
+
+def no_barrier(opened: VulkanDriver) -> None:
+    """Two dispatches in one command buffer: the second reads what the first wrote, at once."""
+    dispatched_twice(opened, lambda commands: None)
+
+
+def with_barrier(opened: VulkanDriver) -> None:
+    """The same, with the barrier that every launch has."""
+    dispatched_twice(opened, lambda commands: opened.opened.queue.ordered(commands))
+
+
+def dispatched_twice(opened: VulkanDriver, between: Callable[[int], None]) -> None:
+    """The layer looks for hazards inside a command buffer, so both dispatches are in one."""
+    a, b, c = (opened.upload(np.zeros(64, np.float32)).memory.range for _ in range(3))
+    pipeline = opened.load(copying()).pipeline
+    block = bytes(pipeline.push_bytes)
+    with opened.opened.queue.once() as commands:
+        pipeline.record(commands, (a, b), [(Row(0, 2, 1), block, None)])
+        between(commands)
+        pipeline.record(commands, (b, c), [(Row(0, 2, 1), block, None)])
+
+
+def outside(opened: VulkanDriver) -> None:
+    """A launch that writes behind the end of its array, which has a buffer of its own."""
+    with changed(memory, "CHUNK", 0):
+        x, y = opened.upload(np.zeros(128, np.float32)), opened.upload(np.zeros(64, np.float32))
+    opened.load(copying()).bind({"x": x, "y": y}, {}, {}, (4,))()
+    opened.synchronise()
+
+
+CONTROLS: dict[str, tuple[tuple[str, ...], bool, Callable[[VulkanDriver], None]]] = {
+    "plain": ((), True, plain),
+    "plain, on the device": (("gpu",), False, plain),
+    "plain, hazards": (("sync",), True, plain),
+    "with barrier": (("sync",), True, with_barrier),
+    "large grid": ((), True, large_grid),
+    "much shared": ((), True, much_shared),
+    "no barrier": (("sync",), True, no_barrier),
+    "outside": (("gpu",), False, outside),
+}
+
+
+def controls() -> dict[str, Any]:
+    """How many messages each control brings, and the first."""
+    out: dict[str, Any] = {}
+    for name, (checks, push, mistake) in CONTROLS.items():
+        listener = Listener(checks)
+        opened = VulkanDriver(listener, push=push)
+        opened.target()
+        listener.messages.clear()
+        try:
+            mistake(opened)
+        except (KernelError, RuntimeError) as fault:
+            out[f"{name} raised"] = str(fault)
+        out[name] = [m[:300] for m in listener.messages]
+        opened.close()
+    return out
+
+
+# --- other ways of the driver ---------------------------------------------------------------------
+
+
+def ways() -> dict[str, Any]:
+    """The kernels that touch every width of memory, by the roads that other devices need."""
+    narrow = frozenset({"storage8", "storage16", "int8", "int16", "float16", "integer_dot"})
+    exact = frozenset({"exact_division", "exact_sqrt"})
+
+    def without(names: frozenset[str]) -> Callable[[Target], Target]:
+        return lambda target: replace(target, features=target.features - names)
+
+    drivers = {
+        "staged": VulkanDriver(direct=False),
+        "sets": VulkanDriver(push=False),
+        "words": VulkanDriver(narrow=without(narrow)),
+        "rounded": VulkanDriver(narrow=without(exact)),
+    }
+    out: dict[str, Any] = {}
+    for name, opened in drivers.items():
+        faults, passed = [], 0
+        for kernel in ("cast", "arg_reduce", "kv_append", "softmax"):
+            every = expand(library()[kernel])
+            for case in every[2 :: max(1, len(every) // 3)]:
+                verdict = run_case(case, on(opened))
+                passed += verdict.status == "pass"
+                if not verdict.ok:
+                    faults.append(f"{verdict.label}: {verdict.message}")
+        out[name] = {"faults": faults, "passed": passed}
+        opened.close()
+    return out
+
+
+def main() -> None:
+    """One of the functions above, by name."""
+    what, *rest = sys.argv[1:]
+    numbers = [int(r) for r in rest if r.isdecimal()]
+    answers: dict[str, Callable[[], dict[str, Any]]] = {
+        "cases": lambda: cases(*numbers),
+        "whole": lambda: whole(rest),
+        "fuzz": lambda: fuzz(*numbers),
+        "controls": controls,
+        "ways": ways,
+    }
+    print(json.dumps(answers[what]()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The library on Mesa's software device, 8 and 16 lanes wide, under the validation layer."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vulkan.child import library
+
+pytestmark = pytest.mark.device("vulkan")
+ROOT = Path(__file__).parents[2]
+WIDTHS = {8: "256", 16: "512"}
+
+
+def child(width: int, *arguments: str) -> dict[str, Any]:
+    """What `tests.vulkan.child` finds in a process with `width` lanes."""
+    environment = {**os.environ, "LP_NATIVE_VECTOR_WIDTH": WIDTHS[width], "PYTHONPATH": str(ROOT)}
+    environment["MESA_SHADER_CACHE_DISABLE"] = "true"
+    command = [sys.executable, "-m", "tests.vulkan.child", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(("width", "eighth"), [(8, 4), (16, 6)])
+def test_cases_pass_and_the_layer_is_silent(width: int, eighth: int):
+    """One case of each kernel; `test_every_case` runs the others."""
+    found = child(width, "cases", str(eighth))
+    assert found["faults"] == []
+    assert found["messages"] == []
+    assert found["simd"] == width
+    assert found["passed"] >= len(library()) * 3 // 4  # the others do not apply to the sizes
+
+
+def test_the_layer_hears_mistakes():
+    found = child(8, "controls")
+    for name in ("plain", "plain, on the device", "plain, hazards", "with barrier"):
+        assert found[name] == []
+        assert f"{name} raised" not in found
+    assert any("groupCountX" in m for m in found["large grid"])
+    assert any("maxComputeSharedMemorySize" in m for m in found["much shared"])
+    assert any("READ_AFTER_WRITE" in m for m in found["no barrier"])
+    assert any("out of bounds" in m.lower() for m in found["outside"])
+
+
+def test_roads_that_other_devices_need():
+    found = child(8, "ways")
+    for name, way in found.items():
+        assert way["faults"] == [], name
+        assert way["passed"] >= 8, name
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("width", WIDTHS)
+def test_random_programs_leave_the_same_bits(width: int):
+    found = child(width, "fuzz", str(3000 * width), "6")
+    assert found["faults"] == []
+    assert found["simd"] == width
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", library())
+def test_every_case(name: str, width: int):
+    found = child(width, "whole", name)
+    assert found["faults"] == []
+    assert found["passed"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.parametrize("width", WIDTHS)
+def test_more_random_programs(width: int):
+    assert child(width, "fuzz", "0", "400")["faults"] == []
+
+
+def test_a_width_that_the_device_does_not_execute_is_refused():
+    """LLVM's vectors end at 512 bits: at 1024 Mesa reports 32 lanes and runs 16."""
+    environment = {**os.environ, "LP_NATIVE_VECTOR_WIDTH": "1024", "PYTHONPATH": str(ROOT)}
+    code = "from iron.runtime.device import report; print(report('vulkan').missing)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert "reports subgroups of 32 lanes and runs others" in done.stdout
