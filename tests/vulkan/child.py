@@ -1,6 +1,6 @@
 """What a process of its own does on the software device at one lane width.
 
-    python -m tests.vulkan.child cases EIGHTH | whole NAME.. | fuzz FIRST COUNT | controls
+    python -m tests.vulkan.child cases HALF | whole NAME.. | fuzz FIRST COUNT | controls
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -51,14 +51,14 @@ def on(backend: Any) -> Runner:
     return run
 
 
-def cases(eighth: int) -> dict[str, Any]:
-    """The case so many eighths into each kernel's, with the validation layer listening."""
+def cases(half: int) -> dict[str, Any]:
+    """The middle case of every second kernel, with the validation layer listening."""
     listener = Listener()
     opened = VulkanDriver(listener)
     faults, passed = [], 0
-    for kernel in library().values():
+    for kernel in list(library().values())[half::2]:
         every = expand(kernel)
-        verdict = run_case(every[len(every) * eighth // 8], on(opened))
+        verdict = run_case(every[len(every) // 2], on(opened))
         passed += verdict.status == "pass"
         if not verdict.ok:
             faults.append(f"{verdict.label}: {verdict.message}")
@@ -214,7 +214,7 @@ def ways() -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, opened in drivers.items():
         faults, passed = [], 0
-        for kernel in ("cast", "arg_reduce", "kv_append", "softmax"):
+        for kernel in ("cast", "arg_reduce", "kv_append"):
             every = expand(library()[kernel])
             for case in every[2 :: max(1, len(every) // 3)]:
                 verdict = run_case(case, on(opened))
