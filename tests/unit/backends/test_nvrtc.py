@@ -1,0 +1,114 @@
+"""NVRTC assembles what the CUDA backend writes, for each generation, and refuses what is wrong."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import iron
+from iron.backends import nvrtc
+from iron.backends.cuda_forms import forms
+from iron.check.cases import run_case
+from iron.check.expand import expand
+from iron.errors import KernelError, Loc
+from iron.ir.core import Kernel
+from iron.ir.text import digest
+from iron.targets.nvidia import LEVELS, SM_90A
+from iron.worker import discover
+
+SPREAD = ("rms_norm", "arg_reduce", "qmv", "cast", "scan")
+
+
+class Collector:
+    """A driver that keeps the kernels it is given and launches nothing."""
+
+    name, device, stages = "cuda", "cpu", True
+
+    def __init__(self) -> None:
+        self.found: dict[str, Kernel] = {}
+
+    def target(self) -> Any:
+        return SM_90A
+
+    def load(self, kernel: Kernel) -> "Collector":
+        self.found.setdefault(digest(kernel), kernel)
+        return self
+
+    def bind(self, *_: Mapping[str, Any]) -> Callable[[], None]:
+        return lambda: None
+
+
+def kernels(names: tuple[str, ...] = (), most: int = 1 << 30) -> Iterator[Kernel]:
+    """The specialisations that the library's cases ask for."""
+    for module in discover.modules(("iron.kernels",)):
+        for name, declared in discover.kernels(module).items():
+            if declared.suite.oracle is None or (names and name not in names):
+                continue
+            collector = Collector()
+            driver: Any = collector
+
+            def run(kernel: Any, arguments: Any, driver: Any = driver) -> None:
+                with iron.use(driver):
+                    kernel(**arguments)
+
+            for case in expand(declared):
+                run_case(case, run)
+                if len(collector.found) >= most:
+                    break
+            yield from collector.found.values()
+
+
+def compiled(kernel: Kernel, target: str) -> list[nvrtc.Compiled]:
+    return [
+        nvrtc.compile_text(f.code.text.source, target, kernel.name, f.code.text.lines)
+        for f in forms(kernel)
+    ]
+
+
+def test_a_spread_of_kernels_for_every_generation():
+    found = list(kernels(SPREAD, most=1))
+    assert len(found) == len(SPREAD)
+    for kernel in found:
+        for target in LEVELS:
+            for made in compiled(kernel, target):
+                assert made.cubin[:4] == b"\x7fELF"
+                assert made.spill_bytes == 0
+                assert 0 < made.registers <= 255
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", LEVELS)
+def test_every_kernel_compiles(target: str):
+    spilt = [
+        kernel.name for kernel in kernels() for made in compiled(kernel, target) if made.spill_bytes
+    ]
+    assert spilt == []
+
+
+BROKEN = 'extern "C" __global__ void k(float* y) {\n  y[0] = x;\n}\n'
+HOPPER = 'extern "C" __global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+
+
+def test_broken_text_names_the_line_of_the_user():
+    with pytest.raises(KernelError, match='"x" is undefined') as caught:
+        nvrtc.compile_text(BROKEN, "sm_80", "k", (None, Loc("kernel.py", 7), None))
+    assert caught.value.id == "E0901"
+    assert caught.value.diagnostic.loc == Loc("kernel.py", 7)
+
+
+def test_an_instruction_of_another_generation_is_refused():
+    assert nvrtc.compile_text(HOPPER, "sm_90a").cubin
+    with pytest.raises(KernelError, match="wgmma"):
+        nvrtc.compile_text(HOPPER, "sm_80")
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch):
+    def absent(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(nvrtc, "import_module", absent)
+    nvrtc.api.cache_clear()
+    with pytest.raises(KernelError, match="NVRTC") as caught:
+        nvrtc.api()
+    assert caught.value.id == "E0603"
+    assert "pip install" in caught.value.diagnostic.help
