@@ -132,7 +132,9 @@ def _rows(document: dict[str, Any]) -> Iterable[list[str]]:
         ]
     for fault in document["faults"]:
         blank = [""] * 6
-        yield [fault["kernel"], fault["shape"], fault["tags"], *blank, fault["kind"].upper()]
+        why = fault["text"].splitlines()[0] if fault["text"] else ""
+        state = f"not timed ({fault['kind']}): {why}"
+        yield [fault["kernel"], fault["shape"], fault["tags"], *blank, state]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
