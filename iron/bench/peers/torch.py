@@ -112,7 +112,9 @@ def _compiled(make: Callable[[Subject, Any], Formula | None]) -> Make:
         made = make(s, torch)
         if made is None:
             return None
-        function, tensors, targets = made.function, made.tensors, tuple(outputs.values())
+        function, tensors = made.function, made.tensors
+        given = len(_several(function(*tensors)))  # a peer may leave later outputs alone
+        targets = tuple(outputs.values())[:given]
 
         def whole(targets: tuple[Any, ...], *tensors: Any) -> None:
             found = function(*tensors)
