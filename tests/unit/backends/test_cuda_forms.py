@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iron.backends.cuda_forms import Form, forms
+from iron.backends.cuda_forms import forms
 from iron.backends.nvrtc import compile_text
 from iron.compiler import lower
 from iron.dtypes import bf16, f16, f32, u8
@@ -24,8 +24,6 @@ from iron.passes.dead import dead
 from iron.passes.scalarise import scalarise
 from iron.passes.vectorise import vectorise
 from iron.shims import cuda_text
-from iron.shims.driver import TextExecutable
-from iron.shims.fibres import Order
 
 R, N, H = dims("R N H")
 T = dtypes("T", f32, f16, bf16)
@@ -181,21 +179,14 @@ def test_a_wrong_step_is_seen(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_text_of_neighbours_computes_the_same():
-    """All kernels in one unit for fibres, in two dtypes."""
-    found: list[tuple[Form, Kernel, dict[str, Any], dict[str, int]]] = []
-    for name in SHAPES:
-        for dtype in (f32, f16):
-            plain, arrays, dims = lowered(name, dtype)
-            form = next(forms(plain, f"iron_{name}_{dtype}"))
-            found.append((form, plain, arrays, dims))
+    """All kernels in one unit for fibres, in two dtypes; the driver takes the best form."""
+    found = [lowered(name, dtype) for name in SHAPES for dtype in (f32, f16)]
     driver = cuda_text.open_driver()
-    unit = driver._compiled([form.code.text for form, *_ in found], "forms")
-    for number, (form, plain, arrays, dims) in enumerate(found):
+    driver.prepare(plain for plain, *_ in found)
+    for plain, arrays, dims in found:
         held = {n: a.copy() for n, a in arrays.items()}
-        extents, _ = evaluate(form.kernel, {}, dims)
-        loaded = TextExecutable(form.kernel, form.code.text, unit, number, Order("", number))
-        loaded.bind(held, {}, dims, extents)()
-        assert same(held, run(plain, arrays, dims)), form.code.symbol
+        driver.load(plain).bind(held, {}, dims, evaluate(plain, {}, dims)[0])()
+        assert same(held, run(plain, arrays, dims)), plain.name
 
 
 def test_a_vector_of_one_is_no_word():
