@@ -183,10 +183,10 @@ def test_the_text_of_neighbours_computes_the_same():
     found = [lowered(name, dtype) for name in SHAPES for dtype in (f32, f16)]
     driver = cuda_text.open_driver()
     driver.prepare(plain for plain, *_ in found)
-    for plain, arrays, dims in found:
+    for plain, arrays, sizes in found:
         held = {n: a.copy() for n, a in arrays.items()}
-        driver.load(plain).bind(held, {}, dims, evaluate(plain, {}, dims)[0])()
-        assert same(held, run(plain, arrays, dims)), plain.name
+        driver.load(plain).bind(held, {}, sizes, evaluate(plain, {}, sizes)[0])()
+        assert same(held, run(plain, arrays, sizes)), plain.name
 
 
 def test_a_vector_of_one_is_no_word():
