@@ -20,8 +20,8 @@ def swish(x, steepness):
 
 @inline
 def silu(x):
-    """x * sigmoid(x); -0 at -inf."""
-    return swish(x, 1.0)
+    """x * sigmoid(x); -0 at -inf, since sigmoid is 0 from -104 down."""
+    return maximum(x, -104.0) * sigmoid(x)
 
 
 @inline

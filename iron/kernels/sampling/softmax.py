@@ -7,19 +7,84 @@ Source: Bridle 1990, with the shift by the maximum that keeps exp in range.
 
 import numpy as np
 
+from iron.kernels.primitives import held_chunks, owned
 from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, group_max
 from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, require, shared
-from iron.lang import strided, where
+from iron.lang import strided, unrolled, where
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
 
 
 @inline
-def score(x, mask, row, i, scale, VEC):
-    """VEC scaled and masked neighbours in f32."""
-    s = x[row, i : i + VEC].to(f32) * scale
-    return s if mask is None else s + mask[row, i : i + VEC].to(f32)
+def score(x, mask, i, scale, VEC):
+    """VEC scaled and masked neighbours of a row in f32."""
+    s = x[i : i + VEC].to(f32) * scale
+    return s if mask is None else s + mask[i : i + VEC].to(f32)
+
+
+@inline
+def peak(top, sink, ZERO):
+    """The greatest score of the group's row and its sink; with `ZERO`, 0 in place of -inf."""
+    top = group_max(top)
+    if sink is not None:
+        top = maximum(top, sink)
+    return where(top == -inf, 0.0, top) if ZERO else top
+
+
+@inline
+def factors(total, top, sink, ZERO):
+    """(log of the row's sum, its reciprocal); with `ZERO`, a sum of 0 has the reciprocal 0."""
+    total = group_sum(total)
+    if sink is not None:
+        total += exp(sink - top)
+    inverse = 1.0 / total
+    return log(total), where(total == 0.0, 0.0, inverse) if ZERO else inverse
+
+
+@inline
+def held_softmax(x, mask, sink, y, scale, at, LOG, ZERO, VEC, T):
+    """One row, read once into the chunks that start at the places `at`."""
+    held = [score(x, mask, i, scale, VEC) for i in at]
+    top = f32(-inf)
+    for c in unrolled(len(at)):
+        top = maximum(top, held[c].max())
+    top = peak(top, sink, ZERO)
+
+    below = [chunk - top for chunk in held]
+    powers = [exp(chunk) for chunk in below]
+    total = f32(0)
+    for c in unrolled(len(at)):
+        total += powers[c].sum()
+    shift, inverse = factors(total, top, sink, ZERO)
+    for c in unrolled(len(at)):
+        out = below[c] - shift if LOG else powers[c] * inverse
+        y[at[c] : at[c] + VEC] = out.to(T)
+
+
+@inline
+def read_softmax(x, mask, sink, y, scale, LOG, ZERO, VEC, STAGE, T):
+    """One row, read three times, or twice with its exponentials kept in STAGE elements."""
+    N = x.shape[0]
+    top = f32(-inf)
+    for i in strided(N, VEC):
+        top = maximum(top, score(x, mask, i, scale, VEC).max())
+    top = peak(top, sink, ZERO)
+
+    kept = shared((STAGE or 1,), f32)
+    total = f32(0)
+    for i in strided(N, VEC):
+        part = exp(score(x, mask, i, scale, VEC) - top)
+        total += part.sum()
+        if STAGE:
+            kept[i : i + VEC] = part
+    shift, inverse = factors(total, top, sink, ZERO)
+    for i in strided(N, VEC):
+        if STAGE:
+            y[i : i + VEC] = (kept[i : i + VEC] * inverse).to(T)
+        else:
+            s = score(x, mask, i, scale, VEC) - top
+            y[i : i + VEC] = (s - shift if LOG else exp(s) * inverse).to(T)
 
 
 def whole(N):
@@ -46,44 +111,23 @@ def softmax(
     STAGE: Const = lambda N, LOG, KEPT: N if KEPT and not LOG and whole(N) else 0,
     VEC: Const = 1,
     THREADS: Const = 256,
+    HELD: Const = lambda N, VEC, THREADS, KEPT: 0 if KEPT else held_chunks(N, VEC, THREADS),
 ):
-    """One group per row, read three times; sums are f32. `LOG` gives log(y).
+    """One group per row; sums are f32. `LOG` gives log(y).
 
-    With STAGE, the row's length, the exponentials are kept in group memory and computed once.
-
+    The row is read three times, or once into HELD chunks a thread; with STAGE, the row's length,
+    the exponentials are kept in group memory and computed once.
     A row of nothing but -inf gives NaN, as the formula says; with `ZERO`, zeros.
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
-    top = f32(-inf)
-    for i in strided(N, VEC):
-        top = maximum(top, score(x, mask, row, i, scale, VEC).max())
-    top = group_max(top)
-    if sink is not None:
-        top = maximum(top, sink[row])
-    if ZERO:
-        top = where(top == -inf, 0.0, top)
-
-    held = shared((STAGE or 1,), f32)
-    total = f32(0)
-    for i in strided(N, VEC):
-        part = exp(score(x, mask, row, i, scale, VEC) - top)
-        total += part.sum()
-        if STAGE:
-            held[i : i + VEC] = part
-    total = group_sum(total)
-    if sink is not None:
-        total += exp(sink[row] - top)
-
-    shift, inverse = log(total), 1.0 / total
-    if ZERO:
-        inverse = where(total == 0.0, 0.0, inverse)
-    for i in strided(N, VEC):
-        if STAGE:
-            y[row, i : i + VEC] = (held[i : i + VEC] * inverse).to(T)
-        else:
-            s = score(x, mask, row, i, scale, VEC) - top
-            y[row, i : i + VEC] = (s - shift if LOG else exp(s) * inverse).to(T)
+    added = mask[row] if mask is not None else None
+    extra = sink[row] if sink is not None else None
+    if HELD:
+        at = owned(HELD, VEC, THREADS)
+        held_softmax(x[row], added, extra, y[row], scale, at, LOG, ZERO, VEC, T)
+    else:
+        read_softmax(x[row], added, extra, y[row], scale, LOG, ZERO, VEC, STAGE, T)
 
 
 @softmax.oracle
@@ -112,6 +156,11 @@ def _(rng, R, N):
     x = rng.normal(R, N)
     x[np.arange(R), [32, 0, 31]] = 150.0  # exp overflows for a shift that misses it
     return {"x": x, "mask": None, "sink": None, "scale": 1.0}
+
+
+@softmax.case(R=[2], N=[2048], tol=SOFT)
+def _(rng, R, N):
+    return {"x": rng.normal(R, N) * 3, "mask": None, "sink": None, "scale": 0.7}
 
 
 @softmax.case(R=[1, 3], N=[1], tol=SOFT, degenerate="a row of one element is 1")

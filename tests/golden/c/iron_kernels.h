@@ -54,7 +54,7 @@ int iron_copy_f32_rank3_cpu(iron_block *block, iron_tensor x, iron_tensor y, int
 int iron_rms_norm_f16_vec4_with_w_cpu(iron_block *block, iron_tensor x, iron_tensor w,
                                       iron_tensor y, float eps, int32_t R, int32_t N);
 
-/* One group per row, read three times; sums are f32. `LOG` gives log(y).
+/* One group per row; sums are f32. `LOG` gives log(y).
    x: f32[R, N], read
    y: f32[R, N], written */
 int iron_softmax_f32_no_log_vec1_cpu(iron_block *block, iron_tensor x, iron_tensor y, float scale,
@@ -80,7 +80,7 @@ int iron_rms_norm_f16_vec4_with_w_cuda(CUfunction kernel, CUstream stream, iron_
                                        int32_t N);
 
 #define iron_softmax_f32_no_log_vec1_cuda_symbol "iron_softmax_f32_no_log_vec1_1a470573"
-/* One group per row, read three times; sums are f32. `LOG` gives log(y).
+/* One group per row; sums are f32. `LOG` gives log(y).
    x: f32[R, N], read
    y: f32[R, N], written */
 int iron_softmax_f32_no_log_vec1_cuda(CUfunction kernel, CUstream stream, iron_tensor x,

@@ -57,140 +57,128 @@ full19:
   %v31 = zext <32 x i16> %v30 to <32 x i32>
   %v32 = shl <32 x i32> %v31, splat (i32 16)
   %v33 = bitcast <32 x i32> %v32 to <32 x float>
-  %v34 = fcmp oeq <32 x float> %v33, splat (float 0xFFF0000000000000)
-  %v35 = call <32 x float> @llvm.fabs.v32f32(<32 x float> %v33)
-  %v36 = fneg <32 x float> %v35
-  %v37 = fcmp ugt <32 x float> %v36, splat (float 0xC05A000000000000)
-  %v38 = select <32 x i1> %v37, <32 x float> %v36, <32 x float> splat (float 0xC05A000000000000)
-  %v39 = fcmp ult <32 x float> %v38, splat (float 0x4056400000000000)
-  %v40 = select <32 x i1> %v39, <32 x float> %v38, <32 x float> splat (float 0x4056400000000000)
-  %v41 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v40, <32 x float> splat (float 0x3FF7154760000000), <32 x float> splat (float 0x4168000000000000))
-  %v42 = fsub <32 x float> %v41, splat (float 0x4168000000000000)
-  %v43 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v42, <32 x float> splat (float 0xBFE62E4000000000), <32 x float> %v40)
-  %v44 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v42, <32 x float> splat (float 0xBEB7F7D1C0000000), <32 x float> %v43)
-  %v45 = bitcast <32 x float> %v41 to <32 x i32>
-  %v46 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F56DC72E0000000), <32 x float> %v44, <32 x float> splat (float 0x3F81239040000000))
-  %v47 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v46, <32 x float> %v44, <32 x float> splat (float 0x3FA5554860000000))
-  %v48 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v47, <32 x float> %v44, <32 x float> splat (float 0x3FC5554940000000))
-  %v49 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v48, <32 x float> %v44, <32 x float> splat (float 0x3FE0000000000000))
-  %v50 = fmul <32 x float> %v44, %v44
-  %v51 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v49, <32 x float> %v50, <32 x float> %v44)
-  %v52 = fadd <32 x float> %v51, splat (float 0x3FF0000000000000)
-  %v53 = ashr <32 x i32> %v45, splat (i32 1)
-  %v54 = shl <32 x i32> %v53, splat (i32 23)
-  %v55 = add <32 x i32> %v54, splat (i32 1065353216)
-  %v56 = bitcast <32 x i32> %v55 to <32 x float>
-  %v57 = fmul <32 x float> %v52, %v56
-  %v58 = sub <32 x i32> %v45, %v53
-  %v59 = shl <32 x i32> %v58, splat (i32 23)
-  %v60 = add <32 x i32> %v59, splat (i32 1065353216)
-  %v61 = bitcast <32 x i32> %v60 to <32 x float>
-  %v62 = fmul <32 x float> %v57, %v61
-  %v63 = fcmp olt <32 x float> %v33, splat (float 0x0000000000000000)
-  %v64 = select <32 x i1> %v63, <32 x float> %v62, <32 x float> splat (float 0x3FF0000000000000)
-  %v65 = fadd <32 x float> %v62, splat (float 0x3FF0000000000000)
-  %v66 = fdiv <32 x float> %v64, %v65
-  %v67 = fmul <32 x float> %v33, %v66
-  %v68 = select <32 x i1> %v34, <32 x float> splat (float 0x8000000000000000), <32 x float> %v67
-  %v69 = bitcast <32 x float> %v68 to <32 x i32>
-  %v70 = lshr <32 x i32> %v69, splat (i32 16)
-  %v71 = and <32 x i32> %v70, splat (i32 1)
-  %v72 = add <32 x i32> %v71, splat (i32 32767)
-  %v73 = add <32 x i32> %v69, %v72
-  %v74 = lshr <32 x i32> %v73, splat (i32 16)
-  %v75 = fcmp uno <32 x float> %v68, %v68
-  %v76 = select <32 x i1> %v75, <32 x i32> splat (i32 32704), <32 x i32> %v74
-  %v77 = trunc <32 x i32> %v76 to <32 x i16>
-  %v78 = sext i32 %v23 to i64
-  %v79 = getelementptr i16, ptr %arg1, i64 %v78
-  %v80 = ptrtoint ptr %v79 to i64
-  %v81 = icmp ne i64 %streams, 0
-  %v83 = and i64 %v80, 63
-  %v84 = icmp eq i64 %v83, 0
-  %v87 = and i1 %v81, %v84
-  br i1 %v87, label %past85, label %through86
-past85:
-  store <32 x i16> %v77, ptr %v79, align 64, !nontemporal !0
-  br label %stored82
-through86:
-  %v88 = and i64 %v80, 15
-  %v89 = icmp eq i64 %v88, 0
-  %v92 = and i1 %v81, %v89
-  br i1 %v92, label %past90, label %through91
-past90:
-  store <32 x i16> %v77, ptr %v79, align 16, !nontemporal !0
-  br label %stored82
-through91:
-  store <32 x i16> %v77, ptr %v79, align 2
-  br label %stored82
-stored82:
+  %v34 = fcmp ugt <32 x float> %v33, splat (float 0xC05A000000000000)
+  %v35 = select <32 x i1> %v34, <32 x float> %v33, <32 x float> splat (float 0xC05A000000000000)
+  %v36 = call <32 x float> @llvm.fabs.v32f32(<32 x float> %v33)
+  %v37 = fneg <32 x float> %v36
+  %v38 = fcmp ugt <32 x float> %v37, splat (float 0xC05A000000000000)
+  %v39 = select <32 x i1> %v38, <32 x float> %v37, <32 x float> splat (float 0xC05A000000000000)
+  %v40 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v39, <32 x float> splat (float 0x3FF7154760000000), <32 x float> splat (float 0x4168000000000000))
+  %v41 = fsub <32 x float> %v40, splat (float 0x4168000000000000)
+  %v42 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v41, <32 x float> splat (float 0xBFE62E4000000000), <32 x float> %v39)
+  %v43 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v41, <32 x float> splat (float 0xBEB7F7D1C0000000), <32 x float> %v42)
+  %v44 = bitcast <32 x float> %v40 to <32 x i32>
+  %v45 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F56DC72E0000000), <32 x float> %v43, <32 x float> splat (float 0x3F81239040000000))
+  %v46 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v45, <32 x float> %v43, <32 x float> splat (float 0x3FA5554860000000))
+  %v47 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v46, <32 x float> %v43, <32 x float> splat (float 0x3FC5554940000000))
+  %v48 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v47, <32 x float> %v43, <32 x float> splat (float 0x3FE0000000000000))
+  %v49 = fmul <32 x float> %v43, %v43
+  %v50 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v48, <32 x float> %v49, <32 x float> %v43)
+  %v51 = fadd <32 x float> %v50, splat (float 0x3FF0000000000000)
+  %v52 = shl <32 x i32> %v44, splat (i32 23)
+  %v53 = add <32 x i32> %v52, splat (i32 1266679808)
+  %v54 = bitcast <32 x i32> %v53 to <32 x float>
+  %v55 = fmul <32 x float> %v51, %v54
+  %v56 = fmul <32 x float> %v55, splat (float 0x3E70000000000000)
+  %v57 = fcmp olt <32 x float> %v33, splat (float 0x0000000000000000)
+  %v58 = select <32 x i1> %v57, <32 x float> %v56, <32 x float> splat (float 0x3FF0000000000000)
+  %v59 = fadd <32 x float> %v56, splat (float 0x3FF0000000000000)
+  %v60 = fdiv <32 x float> splat (float 0x3FF0000000000000), %v59
+  %v61 = fmul <32 x float> %v58, %v60
+  %v62 = fmul <32 x float> %v35, %v61
+  %v63 = bitcast <32 x float> %v62 to <32 x i32>
+  %v64 = lshr <32 x i32> %v63, splat (i32 16)
+  %v65 = and <32 x i32> %v64, splat (i32 1)
+  %v66 = add <32 x i32> %v65, splat (i32 32767)
+  %v67 = add <32 x i32> %v63, %v66
+  %v68 = lshr <32 x i32> %v67, splat (i32 16)
+  %v69 = fcmp uno <32 x float> %v62, %v62
+  %v70 = select <32 x i1> %v69, <32 x i32> splat (i32 32704), <32 x i32> %v68
+  %v71 = trunc <32 x i32> %v70 to <32 x i16>
+  %v72 = sext i32 %v23 to i64
+  %v73 = getelementptr i16, ptr %arg1, i64 %v72
+  %v74 = ptrtoint ptr %v73 to i64
+  %v75 = icmp ne i64 %streams, 0
+  %v77 = and i64 %v74, 63
+  %v78 = icmp eq i64 %v77, 0
+  %v81 = and i1 %v75, %v78
+  br i1 %v81, label %past79, label %through80
+past79:
+  store <32 x i16> %v71, ptr %v73, align 64, !nontemporal !0
+  br label %stored76
+through80:
+  %v82 = and i64 %v74, 15
+  %v83 = icmp eq i64 %v82, 0
+  %v86 = and i1 %v75, %v83
+  br i1 %v86, label %past84, label %through85
+past84:
+  store <32 x i16> %v71, ptr %v73, align 16, !nontemporal !0
+  br label %stored76
+through85:
+  store <32 x i16> %v71, ptr %v73, align 2
+  br label %stored76
+stored76:
   br label %end18
 partial20:
-  %v95 = bitcast <32 x i1> %v17 to i32
-  %v96 = icmp ne i32 %v95, 0
-  br i1 %v96, label %some93, label %none94
-some93:
-  %v97 = sext i32 %v23 to i64
-  %v98 = getelementptr i16, ptr %arg0, i64 %v97
-  %v99 = call <32 x i16> @llvm.masked.load.v32i16.p0(ptr align 2 %v98, <32 x i1> %v17, <32 x i16> zeroinitializer)
-  %v100 = zext <32 x i16> %v99 to <32 x i32>
-  %v101 = shl <32 x i32> %v100, splat (i32 16)
-  %v102 = bitcast <32 x i32> %v101 to <32 x float>
-  %v103 = fcmp oeq <32 x float> %v102, splat (float 0xFFF0000000000000)
-  %v104 = call <32 x float> @llvm.fabs.v32f32(<32 x float> %v102)
-  %v105 = fneg <32 x float> %v104
-  %v106 = fcmp ugt <32 x float> %v105, splat (float 0xC05A000000000000)
-  %v107 = select <32 x i1> %v106, <32 x float> %v105, <32 x float> splat (float 0xC05A000000000000)
-  %v108 = fcmp ult <32 x float> %v107, splat (float 0x4056400000000000)
-  %v109 = select <32 x i1> %v108, <32 x float> %v107, <32 x float> splat (float 0x4056400000000000)
-  %v110 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v109, <32 x float> splat (float 0x3FF7154760000000), <32 x float> splat (float 0x4168000000000000))
-  %v111 = fsub <32 x float> %v110, splat (float 0x4168000000000000)
-  %v112 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v111, <32 x float> splat (float 0xBFE62E4000000000), <32 x float> %v109)
-  %v113 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v111, <32 x float> splat (float 0xBEB7F7D1C0000000), <32 x float> %v112)
-  %v114 = bitcast <32 x float> %v110 to <32 x i32>
-  %v115 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F56DC72E0000000), <32 x float> %v113, <32 x float> splat (float 0x3F81239040000000))
-  %v116 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v115, <32 x float> %v113, <32 x float> splat (float 0x3FA5554860000000))
-  %v117 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v116, <32 x float> %v113, <32 x float> splat (float 0x3FC5554940000000))
-  %v118 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v117, <32 x float> %v113, <32 x float> splat (float 0x3FE0000000000000))
-  %v119 = fmul <32 x float> %v113, %v113
-  %v120 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v118, <32 x float> %v119, <32 x float> %v113)
-  %v121 = fadd <32 x float> %v120, splat (float 0x3FF0000000000000)
-  %v122 = ashr <32 x i32> %v114, splat (i32 1)
-  %v123 = shl <32 x i32> %v122, splat (i32 23)
-  %v124 = add <32 x i32> %v123, splat (i32 1065353216)
-  %v125 = bitcast <32 x i32> %v124 to <32 x float>
-  %v126 = fmul <32 x float> %v121, %v125
-  %v127 = sub <32 x i32> %v114, %v122
-  %v128 = shl <32 x i32> %v127, splat (i32 23)
-  %v129 = add <32 x i32> %v128, splat (i32 1065353216)
-  %v130 = bitcast <32 x i32> %v129 to <32 x float>
-  %v131 = fmul <32 x float> %v126, %v130
-  %v132 = fcmp olt <32 x float> %v102, splat (float 0x0000000000000000)
-  %v133 = select <32 x i1> %v132, <32 x float> %v131, <32 x float> splat (float 0x3FF0000000000000)
-  %v134 = fadd <32 x float> %v131, splat (float 0x3FF0000000000000)
-  %v135 = fdiv <32 x float> %v133, %v134
-  %v136 = fmul <32 x float> %v102, %v135
-  %v137 = select <32 x i1> %v103, <32 x float> splat (float 0x8000000000000000), <32 x float> %v136
-  %v138 = bitcast <32 x float> %v137 to <32 x i32>
-  %v139 = lshr <32 x i32> %v138, splat (i32 16)
-  %v140 = and <32 x i32> %v139, splat (i32 1)
-  %v141 = add <32 x i32> %v140, splat (i32 32767)
-  %v142 = add <32 x i32> %v138, %v141
-  %v143 = lshr <32 x i32> %v142, splat (i32 16)
-  %v144 = fcmp uno <32 x float> %v137, %v137
-  %v145 = select <32 x i1> %v144, <32 x i32> splat (i32 32704), <32 x i32> %v143
-  %v146 = trunc <32 x i32> %v145 to <32 x i16>
-  %v147 = sext i32 %v23 to i64
-  %v148 = getelementptr i16, ptr %arg1, i64 %v147
-  call void @llvm.masked.store.v32i16.p0(<32 x i16> %v146, ptr align 2 %v148, <32 x i1> %v17)
-  br label %none94
-none94:
+  %v89 = bitcast <32 x i1> %v17 to i32
+  %v90 = icmp ne i32 %v89, 0
+  br i1 %v90, label %some87, label %none88
+some87:
+  %v91 = sext i32 %v23 to i64
+  %v92 = getelementptr i16, ptr %arg0, i64 %v91
+  %v93 = call <32 x i16> @llvm.masked.load.v32i16.p0(ptr align 2 %v92, <32 x i1> %v17, <32 x i16> zeroinitializer)
+  %v94 = zext <32 x i16> %v93 to <32 x i32>
+  %v95 = shl <32 x i32> %v94, splat (i32 16)
+  %v96 = bitcast <32 x i32> %v95 to <32 x float>
+  %v97 = fcmp ugt <32 x float> %v96, splat (float 0xC05A000000000000)
+  %v98 = select <32 x i1> %v97, <32 x float> %v96, <32 x float> splat (float 0xC05A000000000000)
+  %v99 = call <32 x float> @llvm.fabs.v32f32(<32 x float> %v96)
+  %v100 = fneg <32 x float> %v99
+  %v101 = fcmp ugt <32 x float> %v100, splat (float 0xC05A000000000000)
+  %v102 = select <32 x i1> %v101, <32 x float> %v100, <32 x float> splat (float 0xC05A000000000000)
+  %v103 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v102, <32 x float> splat (float 0x3FF7154760000000), <32 x float> splat (float 0x4168000000000000))
+  %v104 = fsub <32 x float> %v103, splat (float 0x4168000000000000)
+  %v105 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v104, <32 x float> splat (float 0xBFE62E4000000000), <32 x float> %v102)
+  %v106 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v104, <32 x float> splat (float 0xBEB7F7D1C0000000), <32 x float> %v105)
+  %v107 = bitcast <32 x float> %v103 to <32 x i32>
+  %v108 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F56DC72E0000000), <32 x float> %v106, <32 x float> splat (float 0x3F81239040000000))
+  %v109 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v108, <32 x float> %v106, <32 x float> splat (float 0x3FA5554860000000))
+  %v110 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v109, <32 x float> %v106, <32 x float> splat (float 0x3FC5554940000000))
+  %v111 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v110, <32 x float> %v106, <32 x float> splat (float 0x3FE0000000000000))
+  %v112 = fmul <32 x float> %v106, %v106
+  %v113 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v111, <32 x float> %v112, <32 x float> %v106)
+  %v114 = fadd <32 x float> %v113, splat (float 0x3FF0000000000000)
+  %v115 = shl <32 x i32> %v107, splat (i32 23)
+  %v116 = add <32 x i32> %v115, splat (i32 1266679808)
+  %v117 = bitcast <32 x i32> %v116 to <32 x float>
+  %v118 = fmul <32 x float> %v114, %v117
+  %v119 = fmul <32 x float> %v118, splat (float 0x3E70000000000000)
+  %v120 = fcmp olt <32 x float> %v96, splat (float 0x0000000000000000)
+  %v121 = select <32 x i1> %v120, <32 x float> %v119, <32 x float> splat (float 0x3FF0000000000000)
+  %v122 = fadd <32 x float> %v119, splat (float 0x3FF0000000000000)
+  %v123 = fdiv <32 x float> splat (float 0x3FF0000000000000), %v122
+  %v124 = fmul <32 x float> %v121, %v123
+  %v125 = fmul <32 x float> %v98, %v124
+  %v126 = bitcast <32 x float> %v125 to <32 x i32>
+  %v127 = lshr <32 x i32> %v126, splat (i32 16)
+  %v128 = and <32 x i32> %v127, splat (i32 1)
+  %v129 = add <32 x i32> %v128, splat (i32 32767)
+  %v130 = add <32 x i32> %v126, %v129
+  %v131 = lshr <32 x i32> %v130, splat (i32 16)
+  %v132 = fcmp uno <32 x float> %v125, %v125
+  %v133 = select <32 x i1> %v132, <32 x i32> splat (i32 32704), <32 x i32> %v131
+  %v134 = trunc <32 x i32> %v133 to <32 x i16>
+  %v135 = sext i32 %v23 to i64
+  %v136 = getelementptr i16, ptr %arg1, i64 %v135
+  call void @llvm.masked.store.v32i16.p0(<32 x i16> %v134, ptr align 2 %v136, <32 x i1> %v17)
+  br label %none88
+none88:
   br label %end18
 end18:
-  %v149 = add nuw i64 %v6, 1
-  store i64 %v149, ptr %cell3
-  %v150 = icmp ult i64 %v149, 8
-  br i1 %v150, label %piece4, label %piece_end5
+  %v137 = add nuw i64 %v6, 1
+  store i64 %v137, ptr %cell3
+  %v138 = icmp ult i64 %v137, 8
+  br i1 %v138, label %piece4, label %piece_end5
 piece_end5:
   %next_number = add i64 %number, 1
   store i64 %next_number, ptr %number_cell

@@ -32,23 +32,14 @@ IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
 IRON_DEVICE i32 iron_add_i32(i32 a, i32 b) {
   return (i32)((u32)a + (u32)b);
 }
-IRON_DEVICE i32 iron_sub_i32(i32 a, i32 b) {
-  return (i32)((u32)a - (u32)b);
-}
 IRON_DEVICE i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
 }
 IRON_DEVICE f32 iron_abs_f32(f32 x) {
   return iron_bits_to_f32(iron_f32_to_bits(x) & 0x7fffffffu);
 }
-IRON_DEVICE f32 iron_min_f32(f32 a, f32 b) {
-  return a < b || a != a ? a : b;
-}
 IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
-}
-IRON_DEVICE f32 iron_min_bound_f32(f32 a, f32 b) {
-  return iron_min_f32(a, b);
 }
 IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
   return iron_max_f32(a, b);
@@ -74,19 +65,16 @@ extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_vec1(
     const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
     const f32 value = iron_bf16_to_f32(part);
-    const f32 t = iron_min_bound_f32(iron_max_bound_f32(-iron_abs_f32(value), -104.0f), 89.0f);
+    const f32 t = iron_max_bound_f32(-iron_abs_f32(value), -104.0f);
     const f32 t2 = iron_fma_f32(t, 1.442695f, 1.2582912e+07f);
     const f32 t3 = t2 - 1.2582912e+07f;
     const f32 t4 = iron_fma_f32(t3, -1.4286068e-06f, iron_fma_f32(t3, -0.69314575f, t));
-    const i32 t5 = (i32)iron_f32_to_bits(t2);
-    const f32 t6 = iron_fma_f32(iron_fma_f32(0.0013953325f, t4, 0.008368613f), t4, 0.04166628f);
-    const f32 t7 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t6, t4, 0.16666523f), t4, 0.5f), t4 * t4, t4);
-    const i32 t8 = t5 >> 1;
-    const f32 t9 = (t7 + 1.0f) * iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(t8, 23), 1065353216));
-    const f32 t10 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32(iron_sub_i32(t5, t8), 23), 1065353216));
-    const f32 t11 = t9 * t10;
-    const f32 t12 = value == iron_bits_to_f32(0xff800000u) ? -0.0f : value * ((value < 0.0f ? t11 : 1.0f) / (t11 + 1.0f));
+    const f32 t5 = iron_fma_f32(iron_fma_f32(0.0013953325f, t4, 0.008368613f), t4, 0.04166628f);
+    const f32 t6 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t5, t4, 0.16666523f), t4, 0.5f), t4 * t4, t4);
+    const f32 t7 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32((i32)iron_f32_to_bits(t2), 23), 1266679808));
+    const f32 t8 = (t6 + 1.0f) * t7 * 5.9604645e-08f;
+    const f32 t9 = iron_max_bound_f32(value, -104.0f) * ((value < 0.0f ? t8 : 1.0f) * (1.0f / (t8 + 1.0f)));
     bf16* y_run = y + chunk;
-    y_run[0] = iron_f32_to_bf16(t12);
+    y_run[0] = iron_f32_to_bf16(t9);
   }
 }

@@ -173,7 +173,7 @@ public enum IronKernels {
       threadsPerThreadgroup: MTLSize(width: 256, height: 1, depth: 1))
   }
 
-  /// One group per row, read three times; sums are f32. `LOG` gives log(y).
+  /// One group per row; sums are f32. `LOG` gives log(y).
   /// x: f32[R, N], read
   /// y: f32[R, N], written
   public static let softmax_f32_no_log_vec1_symbol = "iron_softmax_f32_no_log_vec1_1a470573"
