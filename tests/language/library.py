@@ -119,6 +119,10 @@ PROGRAMS = {
     "categorical": Program(
         categorical_sample, check_categorical, ("if run > goal", "if run >= goal * 1.001")
     ),
-    "copy": Program(copy, check_copy, ("rest // y.shape[d]", "rest // y.shape[0]")),
-    "layer_norm": Program(layer_norm, check_layer_norm, ("- guess) - rest", "- guess) + rest")),
+    "copy": Program(
+        copy, check_copy, ("y[at] = x[at]", "y[at] = x[at[:-1] + [0]] if at else x[at]")
+    ),
+    "layer_norm": Program(
+        layer_norm, check_layer_norm, ("squares - sums * rest", "squares + sums * rest")
+    ),
 }

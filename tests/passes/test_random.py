@@ -25,7 +25,7 @@ KEEPING = {
     "combine": (scalarise, combine, dead),
     "unsigned": (unsigned,),
 }
-COUNT = 50
+COUNT = 10
 
 
 def differences(passes: tuple[Callable[[Kernel], Kernel], ...], seeds: range) -> list[Difference]:
@@ -69,8 +69,13 @@ PLANTED = {
 }
 
 
+FIRST = {"values held over a write": 260}  # where programs that show the fault begin
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_seen(name, monkeypatch):
     which, module, attribute, wrong = PLANTED[name]
     monkeypatch.setattr(module, attribute, wrong)
-    assert any(differences(KEEPING[which], range(s, s + 10)) for s in range(0, 500, 10))
+    assert any(
+        differences(KEEPING[which], range(s, s + 10)) for s in range(FIRST.get(name, 0), 500, 10)
+    )

@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[ModuleType, tuple[str, str]]] = {
     "rms_norm": (rms_norm, ("rsqrt(total / N + eps)", "rsqrt(total / (N - 1) + eps)")),
     "add_rms_norm": (rms_norm, ("(squares) / N + eps", "(squares) / N + eps * 0.1")),
     "qmv": (qmv, ("acc[m] + w.dot(row, c, xs)", "acc[m] - w.dot(row, c, xs)")),
-    "rope": (rope, ("a * c - b * s", "a * c + b * s")),
+    "rope": (rope, ("a[h][e] * c[e] - b[h][e] * s[e]", "a[h][e] * c[e] + b[h][e] * s[e]")),
     "kv_append": (kv_append, ("values[h, slot, i] = value", "values[h, slot, i] = key")),
     "sdpa_decode": (decode, ("minimum(used[b].to(i32), S)", "minimum(used[b].to(i32) - 1, S)")),
     "gated_activation": (gated_activation, ("return silu(g) * u", "return silu(u) * g")),

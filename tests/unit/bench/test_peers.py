@@ -16,6 +16,8 @@ from iron.lang.suite import Bench, Case
 from iron.quant.tensor import QTensor
 from iron.worker import discover
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"R": 3, "N": 64, "M": 1, "K": 64, "C": 6, "V": 9, "D": 64, "E": 64, "H": 4, "G": 2,
          "S": 32, "B": 2, "P": 2, "N2": 128, "L": 2}  # fmt: skip
 COMPILED = "torch.compile"

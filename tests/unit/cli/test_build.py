@@ -14,6 +14,8 @@ import pytest
 from iron.cli.app import run
 from iron.emit.manifest import schema
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 KERNELS = '''"""Two of one factory, one with a choice."""
