@@ -57,7 +57,9 @@ def test_kernels_that_come_and_go_are_one_line_each():
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{}", gzip.compress(b"{}"), gzip.compress(b"[1]"), dumps(Snapshot({}))[:-9]]
+    "content",
+    [b"", b"{}", gzip.compress(b"{}"), gzip.compress(b"[1]"), dumps(Snapshot({}))[:-9]],
+    ids=["empty", "plain", "object", "list", "cut"],
 )
 def test_another_file_is_refused(tmp_path: Path, content: bytes):
     (tmp_path / "file").write_bytes(content)
