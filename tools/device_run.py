@@ -1,4 +1,4 @@
-"""Everything that only a machine with an NVIDIA GPU can tell, in order of value, in one run.
+"""Everything that only a machine with a GPU can tell, in order of value, in one run.
 
     python tools/device_run.py OUT --budget 570 [--only cases,bench] [--resume]
     python tools/device_run.py OUT --backend vulkan
@@ -41,23 +41,15 @@ BACKEND = os.environ.get("DEVICE_BACKEND", "cuda")
 NVIDIA_ICD = "/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json"
 """The driver's file in NVIDIA's containers, where the loader does not look."""
 
-VULKAN_PHASES = (
-    Phase("device", 60, ("-m", "iron", "device")),
-    Phase("conformance", 120, ("tools/device_run.py", "--phase", "conformance")),
-    Phase("cases", 300, ("tools/device_run.py", "--phase", "cases")),
-    Phase("bench", 240, ("tools/device_bench_pair.py", "memory")),
-    Phase("matvec", 120, ("tools/device_bench_pair.py", "matvec")),
-)
 PHASES = (
     Phase("device", 60, ("-m", "iron", "device")),
     Phase("conformance", 120, ("tools/device_run.py", "--phase", "conformance")),
     Phase("cases", 300, ("tools/device_run.py", "--phase", "cases")),
-    Phase("launch", 60, ("tools/device_bench.py", "launch")),
-    Phase("bench", 240, ("tools/device_bench.py", "memory")),
-    Phase("matvec", 120, ("tools/device_bench.py", "matvec")),
+    Phase("bench", 600, ("tools/device_run.py", "--phase", "bench")),
     Phase("model", 120, ("tools/device_run.py", "--phase", "model")),
     Phase("sanitizer", 150, ("tools/device_run.py", "--phase", "sanitizer")),
 )
+ONLY_CUDA = {"model", "sanitizer"}
 
 
 def source_digest() -> str:
@@ -113,7 +105,9 @@ def parent(out: Path, budget: float, only: set[str], resume: bool) -> int:
     lack = receipt.held["machine"]["missing"]
     if lack:
         print(f"missing modules: {', '.join(lack)}; carry their wheels")
-    for phase in VULKAN_PHASES if BACKEND == "vulkan" else PHASES:
+    for phase in PHASES:
+        if BACKEND != "cuda" and phase.name in ONLY_CUDA:
+            continue
         if (only and phase.name not in only) or receipt.done(phase.name):
             continue
         left = budget - (time.monotonic() - started)
@@ -190,6 +184,34 @@ def cases(out: Path) -> int:
                 log.flush()
             if time.monotonic() > until:
                 os._exit(3)
+    return 0
+
+
+def bench(out: Path) -> int:
+    """`iron bench` of each kernel by itself, so that a run that is cut keeps what it has."""
+    from iron.worker import discover
+
+    until = time.monotonic() + float(os.environ.get("DEVICE_SECONDS", "600"))
+    wanted = tuple(filter(None, os.environ.get("DEVICE_FILTER", "").split(",")))
+    for module in discover.modules(("iron.kernels",)):
+        for name in discover.kernels(module):
+            left = until - time.monotonic()
+            if left < 10 or (wanted and name not in wanted):
+                continue
+            command = [PYTHON, "-m", "iron", "bench", "-b", BACKEND, "-f", f"{name}[[]*"]
+            begun = time.monotonic()
+            try:
+                done = subprocess.run(
+                    [*command, "--receipt"], cwd=ROOT, capture_output=True, text=True, timeout=left
+                )
+                ended, said = str(done.returncode), done.stdout + done.stderr
+            except subprocess.TimeoutExpired:
+                ended, said = "time limit", ""
+            line = f"{name:24} exit {ended} after {time.monotonic() - begun:.0f} s"
+            with (out / "bench.jsonl").open("a") as log:
+                log.write(json.dumps({"line": line, "text": said}) + "\n")
+    for receipt in (ROOT / "baselines").glob(f"*/{BACKEND}.json"):
+        (out / receipt.name).write_text(receipt.read_text())
     return 0
 
 
@@ -304,7 +326,8 @@ def main() -> int:
         os.execv(PYTHON, [PYTHON, *sys.argv])
     if given.phase == "few":
         return few(given.out)
-    inner = {"conformance": conformance, "cases": cases, "sanitizer": sanitizer, "model": model}
+    inner = {"conformance": conformance, "cases": cases, "bench": bench, "sanitizer": sanitizer}
+    inner["model"] = model
     if given.phase:
         return inner[given.phase](Path(given.out))
     only = {name for name in given.only.split(",") if name}

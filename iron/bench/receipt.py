@@ -44,8 +44,8 @@ def path_of(root: Path, machine: Mapping[str, Any], backend: str) -> Path:
 def write(root: Path, found: Document, level: str = "ran") -> Path:
     """Writes a run as the receipt of its machine. Errors: E0802.
 
-    Rows of an earlier receipt of the same commit stay where this run has none, so that a machine
-    that is lent for minutes can be measured in parts.
+    Rows of an earlier receipt of the same commit stay where this run has none, so that a device can
+    be measured in parts.
     """
     path = path_of(root, found["machine"], found["backend"])
     made = {**found, "level": level}
