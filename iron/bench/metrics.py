@@ -149,6 +149,9 @@ def doubts(row: Row, top: Ceilings) -> tuple[str, ...]:
         found.append(f"computes {times:.2f} times what the device can")
     if row["time"]["cv"] > UNSTEADY:
         found.append(f"unsteady: cv {100 * row['time']['cv']:.0f} %")
+    best = best_peer(row)
+    if best is not None and best.time.cv > UNSTEADY:
+        found.append(f"{best.name} unsteady: cv {100 * best.time.cv:.0f} %")
     return tuple(found)
 
 

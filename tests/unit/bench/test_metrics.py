@@ -88,6 +88,14 @@ def test_unsteady_rows_are_flagged():
     assert "unsteady" in figures(row(time=time), TOP).doubts[0]
 
 
+def test_an_unsteady_peer_is_flagged():
+    from iron.bench.spread import spread
+
+    wild = {**peer(2e-3, "wild"), "time": spread(times(2e-3, noise=0.3)).document()}
+    assert "wild unsteady" in figures(row(peers=[wild]), TOP).doubts[0]
+    assert figures(row(peers=[peer(2e-3)]), TOP).doubts == ()
+
+
 def test_a_flat_curve_is_flagged():
     small, large = row(1e-3), row(1.02e-3, shape="N=16Mi", read=64e6, written=64e6)
     assert list(flat([large, small])) == [0]
