@@ -25,7 +25,7 @@ KEEPING = {
     "combine": (scalarise, combine, dead),
     "unsigned": (unsigned,),
 }
-COUNT = 10
+COUNT = 25
 
 
 def differences(passes: tuple[Callable[[Kernel], Kernel], ...], seeds: range) -> list[Difference]:

@@ -32,10 +32,7 @@ def on(backend: Driver) -> Runner:
     return run
 
 
-# The narrow width in the suite is that of tests/cases; the library's cases at it are slow.
-@pytest.mark.parametrize(
-    "road", [pytest.param("interp8", marks=pytest.mark.slow), "interp32", "cpu"]
-)
+@pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_cases(name: str, road: str):
     verdicts = check(KERNELS[name], on(ROADS[road]()))

@@ -1,8 +1,9 @@
 """What a device does where Vulkan promises less than the language: found out by running it.
 
 The lanes that really execute together, since a software device may report more; whether the
-device's own fused multiply-add, quotient and square root round once; and whether its compiler
-takes x + 0, 0 * x, 0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
+device's own fused multiply-add, quotient and square root round once, also a quotient by a constant,
+which compilers make a product with its reciprocal; and whether its compiler takes x + 0, 0 * x,
+0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero"}
 COUNT = 1024
 GROUPS = 4
 ZERO = np.float32(0.0)
+DIVISORS = (np.float32(7.0), np.float32(15.0))
 
 Run = Callable[[Kernel, dict[str, Any], int], None]
 """Loads and launches a kernel over a number of groups, on host arrays."""
@@ -70,7 +72,7 @@ def exactness(target: Target, run: Run) -> frozenset[str]:
     with scalar.quiet():
         wanted = {
             "fused_fma": [scalar.fma(a, b, c)],
-            "exact_division": [a / b],
+            "exact_division": [a / b, *(a / n for n in DIVISORS)],
             "exact_sqrt": [np.sqrt(np.abs(a))],
             "exact_zero": [a + ZERO, a * ZERO, ZERO / a, a / ZERO, a - a],
         }
@@ -109,7 +111,8 @@ def _computing(simd: int, names: list[str]) -> Kernel:
         pairs = (("div", x, y), ("add", x, zero), ("mul", x, zero))
         quotients = (("div", zero, x), ("div", x, zero), ("sub", x, x))
         first, *rest = (b.emit(*pair) for pair in (*pairs, *quotients))
-        made = (b.emit("fma", x, y, z), first, b.emit("sqrt", b.emit("abs", x)), *rest)
+        parts = (b.emit("div", x, b.const(float(n), f32)) for n in DIVISORS)
+        made = (b.emit("fma", x, y, z), first, *parts, b.emit("sqrt", b.emit("abs", x)), *rest)
         for tensor_, value in zip(tensors[3:], made, strict=True):
             b.emit_all("store", (tensor_, at, value))
 
