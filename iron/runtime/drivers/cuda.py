@@ -11,7 +11,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,12 @@ from iron.backends.cuda_forms import Form, forms
 from iron.dtypes import DType, of_numpy
 from iron.errors import error
 from iron.ir.core import Kernel
-from iron.ir.host import evaluate
 from iron.ir.types import Tensor
 from iron.runtime.arrays import Array, Buffer
 from iron.runtime.cache import Cache
 from iron.runtime.dlpack import row_major
 from iron.runtime.drivers import cuda_stream
+from iron.runtime.drivers.choice import Choice, Place
 from iron.runtime.drivers.cuda_api import Api, bindings
 from iron.runtime.drivers.cuda_cubins import CubinStore
 from iron.runtime.drivers.staging import image
@@ -55,8 +55,7 @@ class CudaExecutable:
             p.name for p in kernel.params if isinstance(p.type, Tensor) and p.type.space != "in"
         )
         self._load = load
-        self._more = forms
-        self._forms: list[Form] = []
+        self._forms = Choice(forms)
         self._loaded: dict[int, Loaded] = {}
         self.last: Loaded | None = None
 
@@ -83,40 +82,14 @@ class CudaExecutable:
 
     def resources(self) -> dict[str, int]:
         """Registers a thread, bytes spilled a thread, bytes of group memory, of the latest form."""
-        last = self.last or self._ready(self._form(0))
+        last = self.last or self._ready(self._forms.form(0))
         return dict(last.facts)
-
-    def _form(self, number: int) -> Form:
-        while len(self._forms) <= number:
-            self._forms.append(next(self._more))
-        return self._forms[number]
 
     def _ready(self, form: Form) -> Loaded:
         if id(form) not in self._loaded:
             self._loaded[id(form)] = self._load(form.code)
         self.last = self._loaded[id(form)]
         return self.last
-
-    def _chosen(
-        self,
-        places: Mapping[str, Place],
-        scalars: Mapping[str, Any],
-        dims: Mapping[str, int],
-        grid: tuple[int, ...],
-    ) -> tuple[Form, tuple[int, ...]]:
-        """The first form that these arguments allow, and its grid."""
-        for number in count():
-            form = self._form(number)
-            if not all(places[n].aligned(size) for n, size in form.aligned.items()):
-                continue
-            if not all(places[n].straight for n in form.unit):
-                continue
-            if not form.regrouped:
-                return form, grid
-            extents, failed = evaluate(form.kernel, scalars, dims)
-            if not failed:
-                return form, extents
-        raise AssertionError("the last form takes everything")
 
     def _launch(
         self,
@@ -126,7 +99,7 @@ class CudaExecutable:
         grid: tuple[int, ...],
         stream: Callable[[], int],
     ) -> Callable[[], None]:
-        form, grid = self._chosen(places, scalars, dims, grid)
+        form, grid = self._forms.of(places, scalars, dims, grid)
         total = math.prod(grid)
         if total > MOST_GROUPS:
             raise error(
@@ -176,28 +149,6 @@ class CudaExecutable:
             layout.take(before, memory.read(), self.name)
 
         return run
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an argument of elements of `size` bytes lies on the device; strides count elements."""
-
-    pointer: int
-    size: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    def aligned(self, bytes: int) -> bool:
-        """True when every row along the last axis begins at a multiple of `bytes`."""
-        rows = zip(self.shape[:-1], self.strides[:-1], strict=True)
-        return self.pointer % bytes == 0 and all(
-            n == 1 or s * self.size % bytes == 0 for n, s in rows
-        )
-
-    @property
-    def straight(self) -> bool:
-        """True when neighbours along the last axis are neighbours in memory."""
-        return not self.shape or self.shape[-1] == 1 or self.strides[-1] == 1
 
 
 class Packed:
