@@ -243,8 +243,8 @@ _PATTERNS: dict[str, Callable[[Strides, Op], tuple[int, ...] | None]] = {
 
 # --- alignment ------------------------------------------------------------------------------------
 
-MOST = 64
-"""The greatest power of two that is tracked; it is at least the simd width."""
+MOST = 1 << 12
+"""The greatest power of two that is tracked: enough for the lanes of a block of packed bits."""
 
 
 def _power_of(number: int) -> int:

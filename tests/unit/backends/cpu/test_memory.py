@@ -333,3 +333,16 @@ def test_lanes_at_known_places(name: str, by: int, plus: int, masked: bool, elem
     both(kernel, {"x": data(elem, reach), "y": np.zeros(size, elem.np)}, (2,))
     text = compile_kernel(kernel, X86_64_V4).text
     assert "gather" not in text
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8, 16])
+def test_words_of_packed_bits(bits: int):
+    """The word that holds a lane's code, by the number of the code's first bit: no gather."""
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", u32), p.tensor("y", u32, "out")
+    at = p.place()
+    word = p.emit("shr", p.emit("mul", at, p.const(bits)), p.const(5))
+    p.store(y, at, p.load(x, word))
+    kernel = p.done()
+    both(kernel, {"x": data(u32, 64 * bits // 32), "y": np.zeros(64, u32.np)}, (2,))
+    assert "gather" not in compile_kernel(kernel, X86_64_V4).text
