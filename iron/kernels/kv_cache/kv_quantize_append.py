@@ -107,5 +107,17 @@ def _(rng, R, H, S, D, FORMAT):
 
 
 kv_quantize_append.bench(
-    R=1, H=8, S=4096, D=128, FORMAT=by_name("kv_fp8_e4m3_g64"), T=bf16, C=u8, F=bf16
+    R=[1, 2048],
+    H=8,
+    S=4096,
+    D=128,
+    FORMAT=by_name("kv_fp8_e4m3_g64"),
+    T=bf16,
+    C=u8,
+    F=bf16,
+    bytes=lambda R, H, D: R * (4 + H * (2 * D + D + 2 * D // 64)),
+    make=lambda rng, R, H, S, D, FORMAT: {
+        **cache(rng, R, H, S, D, FORMAT, D),
+        "position": rng.permutation(S)[:R],
+    },
 )

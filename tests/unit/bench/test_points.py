@@ -8,7 +8,8 @@ from iron.errors import KernelError
 from iron.kernels.gemm.qmv import qmv
 from iron.kernels.ops.cast import cast
 from iron.kernels.ops.unary import unary
-from iron.lang import ELT, In, Out, dims, each, f32, kernel
+from iron.lang import ELT, In, InOut, KernelFunction, Out, dims, each, f32, kernel
+from iron.lang.parameter import ParamSpec
 from iron.quant.format import by_name
 from iron.worker import discover
 
@@ -25,6 +26,25 @@ def test_lists_and_open_dtypes_are_spread():
 def test_dtypes_and_formats_are_named():
     assert ("f32,f16", "N=64Mi") in {(p.tags, p.shape) for p in points(cast)}
     assert ("f32,gguf_q8_0", "M=1,N=14336,K=4096") in {(p.tags, p.shape) for p in points(qmv)}
+
+
+def uncounted(declared: KernelFunction) -> bool:
+    """True when a bench takes the size of an array that is changed in part for what it moves."""
+    partly = any(s.kind == "inout" for s in declared.signature.values() if isinstance(s, ParamSpec))
+    return partly and any(b.bytes is None for b in declared.suite.benches)
+
+
+def test_what_is_changed_in_place_is_counted_by_its_bench():
+    @kernel
+    def put(x: In[f32, N], y: InOut[f32, 8]):
+        (i,) = each(N)
+        y[i] = x[i]
+
+    put.bench(N=4)
+    assert uncounted(put)
+    put.suite.benches.clear()
+    every = [k for m in discover.modules(("iron.kernels",)) for k in discover.kernels(m).values()]
+    assert not [k.name for k in every if isinstance(k, KernelFunction) and uncounted(k)]
 
 
 def test_a_bench_without_inputs_is_named():
