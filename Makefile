@@ -19,7 +19,7 @@ EXTRAS ?= dev
 PYTEST := $(PYTHON) -m pytest -p tools.roads -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test full fuzz-hour docs clean
+.PHONY: help setup demo check types rooms test full fuzz-hour docs clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +42,14 @@ build/.checked: $(READY) $(shell find iron -name '*.py')
 check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
-	$(PYTHON) -m pyright --pythonpath $(PYTHON)
-	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py tests/unit/report
+	@$(MAKE) --no-print-directory -j2 -Otarget types rooms PYTHON=$(PYTHON)
+
+# Pyright on what may have changed; `rm build/types.json` for all of it.
+types:
+	$(PYTHON) tools/check_types.py
+
+rooms:
+	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py tests/unit/report -k 'not browser'
 
 test: $(READY)  ## the whole suite; fails over budget, names what it did not run
 	$(PYTEST)
