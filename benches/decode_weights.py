@@ -1,8 +1,9 @@
 """How fast packed weights become f32 on this CPU: in a kernel, and on the host with numpy.
 
-`python benches/decode_weights.py [FORMAT ...]` decodes 100 million weights of each format. It
-prints weights and bytes a second beside numpy's copy of f32; the format f32 is the same kernel as a
-plain copy, all in one run. A byte is counted once where it is read and once where it is written.
+`IRON_CPU_THREADS=1 python benches/decode_weights.py [FORMAT ...]` decodes 100 million weights of
+each format on one core. It prints weights and bytes a second beside numpy's copy of f32, which has
+one thread; the format f32 is the same kernel as a plain copy, all in one run. A byte is counted
+once where it is read and once where it is written.
 """
 
 from __future__ import annotations
@@ -13,34 +14,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from iron.lang import Out, Packed, dims, f32, formats, groups, kernel, require, thread
-from iron.quant.codec import combine
+from iron.kernels.quant.dequantize import dequantize
 from iron.quant.encode import quantize
-from iron.quant.format import FORMATS, Format, by_name
+from iron.quant.format import Format, by_name
 from iron.quant.tensor import QTensor
+from iron.runtime.driver import driver
 
-N, K = dims("N K")
-FMT = formats("FMT", *FORMATS.values())
 ROWS, COLUMNS, MADE = 12208, 8192, 16
 REGULAR = (
     "f32 bf16 mlx_int4_g64 mlx_int8_g64 int4_sym_g32_f16 int8_g32_f16 int8_row mxfp4 mxfp8_e4m3 "
     "nvfp4 fp8_e4m3_row fp8_e4m3_b128_f32 super_int4_g32 gguf_q4_0 gguf_q8_0 gguf_q4_k"
 )
-
-
-@kernel
-def decode_rows(w: Packed[FMT, N, K], y: Out[f32, N, K]):
-    """y = decode(w), one group a row; 32 neighbours share factors wherever their group allows."""
-    (n,) = groups(N, threads=32)
-    require(K % 32 == 0, "the row length K must be a multiple of 32")
-    for j in range(K // 32):
-        k = j * 32 + thread
-        if FMT.group % 32 == 0 and FMT.block % 32 == 0:
-            s, t = FMT.factors(w, n, j * 32 // FMT.group if FMT.group else 0)
-            block, first = j * 32 // FMT.block, j * 32 % FMT.block
-            y[n, k] = combine(FMT, FMT.code(w, n, block, first + thread), s, t)
-        else:
-            y[n, k] = w.decode(n, k)
 
 
 def weights(fmt: Format) -> QTensor:
@@ -72,14 +56,14 @@ def fastest(run: Callable[[], object], times: int = 3) -> float:
 
 def main(names: list[str]) -> None:
     """Prints one line a format."""
-    y = np.empty((ROWS, COLUMNS), np.float32)
+    y = driver("cpu").upload(np.zeros((ROWS, COLUMNS), np.float32))
     other = np.ones_like(y)
     copy = 2 * y.nbytes / fastest(lambda: np.copyto(y, other)) / 1e9
     print(f"copy {copy:.1f} GB/s")
     print(f"{'format':20} {'kernel M/s':>10} {'GB/s':>6} {'of copy':>8} {'numpy M/s':>10}")
     for name in names or REGULAR.split():
         weight = weights(by_name(name))
-        handle = decode_rows.bind(w=weight, y=y)
+        handle = dequantize.bind(w=weight, y=y)
         seconds = fastest(handle)
         moved = (weight.nbytes + y.nbytes) / seconds / 1e9
         host = fastest(weight.decode, 1)

@@ -214,6 +214,7 @@ class _Loop:
 
 def _for(e: Emitter, op: Op) -> list[Names]:
     counter, *params = op.regions[0].params
+    e.strides.counts(counter, op)
     loop = _Loop(op, counter, tuple(params), [_cells(e, p) for p in params], stop_flag(op))
     for param, cell, init in zip(params, loop.cells, op.args[3:], strict=True):
         _put(e, param, cell, e.names(init, e.width(param)))
@@ -221,7 +222,6 @@ def _for(e: Emitter, op: Op) -> list[Names]:
     if e.lanes == 1 or not any(e.varies(v) for v in deciding):
         _scalar_for(e, loop)
         return loop.results(e)
-    e.strides.counts(counter, op)
     even = e.lane_stride(op.args[0]) is not None and not any(e.varies(v) for v in op.args[1:3])
     if even:
         _even_for(e, loop)

@@ -221,3 +221,20 @@ def test_a_guard_is_tested_on_one_lane():
     before = text[: text.index("full")]
     assert "icmp slt i64" in before
     assert "bitcast <16 x i1>" not in before
+
+
+def test_a_loop_in_steps_of_a_block_reads_whole_words():
+    """The counter of a loop that all lanes share is a multiple of what its start and step are."""
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", i32), p.tensor("y", i32, "out")
+
+    def body(base: Value) -> list[Value]:
+        at = p.emit("add", base, p.thread())
+        p.store(y, at, p.load(x, p.emit("shr", at, p.const(3))))
+        return []
+
+    first = p.emit("mul", p.emit("group", attrs=(0, i32)), p.const(64))
+    loop(p, (first, p.emit("add", first, p.const(64)), 32), [], body)
+    kernel = p.done()
+    both(kernel, {"x": integers(16, -9, 9), "y": np.zeros(128, np.int32)}, (2,))
+    assert "gather" not in compile_kernel(kernel, host()).text
