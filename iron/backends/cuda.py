@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.functions import shared_functions
+from iron.backends.clike.functions import shared_functions, words
 from iron.dtypes import DTYPES, DType
 from iron.ir.core import Kernel
+from iron.targets.nvidia import STATIC_SHARED
 
 TYPEDEFS = """
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
@@ -104,19 +105,8 @@ def _atomics() -> dict[str, str]:
     }
 
 
-def _words() -> dict[str, str]:
-    """Neighbours that one instruction moves, or a few of 16 bytes."""
-    return {
-        f"iron_{t}x{size}": (
-            f"struct alignas({min(16, size * t.bytes)}) iron_{t}x{size} {{ {t} e[{size}]; }};"
-        )
-        for t in DTYPES.values()
-        for size in (2, 4, 8, 16, 32, 64)
-    }
-
-
 def _functions() -> dict[str, str]:
-    own = {**_words(), **_INTRINSICS, **_shuffles(), **_atomics()}
+    own = {**words(), **_INTRINSICS, **_shuffles(), **_atomics()}
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
 
@@ -151,5 +141,6 @@ CUDA = Dialect(
     constant="static __device__ const",
     barrier="__syncthreads()",
     pointer=_pointer,
+    most_declared=STATIC_SHARED,
     keywords=frozenset({"__shared__", "warpSize", "gridDim", "blockDim"}),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from iron.backends.clike import Text, render
+from iron.backends.clike import Dialect, Text, render
 from iron.backends.cuda import CUDA
 from iron.dtypes import DType, i64
 from iron.ir.core import Kernel, Op
@@ -35,16 +35,26 @@ class Code:
     dynamic: int = 0
 
 
-def code_of(kernel: Kernel, symbol: str = "", wide: frozenset[Op] = frozenset()) -> Code:
+def code_of(
+    kernel: Kernel,
+    symbol: str = "",
+    wide: frozenset[Op] = frozenset(),
+    dialect: Dialect = CUDA,
+) -> Code:
     """The text of `kernel`, lowered; its entry is `symbol`, or called by the kernel's name.
 
     With `wide`, accesses of an already scalar kernel, as in `clike.render`.
     """
-    symbol = symbol or "iron_" + re.sub(r"\W", "_", kernel.name)
-    text = render(kernel if wide else scalarise(kernel), CUDA, symbol, wide)
+    symbol = symbol or symbol_of(kernel)
+    text = render(kernel if wide else scalarise(kernel), dialect, symbol, wide)
     found = fields(kernel)
     assert [f.dtype for f in found] == [a.dtype for a in text.arguments]
-    return Code(kernel.name, symbol, text, found, kernel.threads)
+    return Code(kernel.name, symbol, text, found, kernel.threads, text.dynamic)
+
+
+def symbol_of(kernel: Kernel) -> str:
+    """What an entry is called when nothing else is asked for."""
+    return "iron_" + re.sub(r"\W", "_", kernel.name)
 
 
 def fields(kernel: Kernel) -> tuple[Field, ...]:

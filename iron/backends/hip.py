@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iron.backends.clike.dialect import Dialect
-from iron.backends.clike.functions import shared_functions
+from iron.backends.clike.functions import shared_functions, words
 from iron.backends.cuda import CUDA
 from iron.dtypes import DTYPES, DType
 
@@ -154,7 +154,7 @@ def _atomics() -> dict[str, str]:
 
 
 def _functions(wave: int) -> dict[str, str]:
-    own = {**_INTRINSICS, **_lanes(wave), **_atomics()}
+    own = {**words(), **_INTRINSICS, **_lanes(wave), **_atomics()}
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
 
@@ -168,6 +168,7 @@ def _dialect(wave: int) -> Dialect:
         thread="iron_thread()",
         group="iron_group()",
         barrier="iron_barrier()",
+        most_declared=0,
     )
 
 

@@ -6,6 +6,7 @@ Always a cubin: PTX alone is not assembled, so a wrong instruction in it would g
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -20,17 +21,39 @@ OPTIONS = ("--std=c++17", "-default-device", "-fmad=false", "--ptxas-options=-v"
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """Machine code and what the assembler says of it: registers a thread, bytes a group or thread.
+class Entry:
+    """What the assembler says of an entry: registers a thread, bytes a group or thread.
 
     `spill_bytes` is what a thread stores because registers ran out.
     """
 
-    cubin: bytes
-    ptx: str
     registers: int
     spill_bytes: int
     shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Machine code, and what its entries take by symbol; the totals are the most of any."""
+
+    cubin: bytes
+    ptx: str
+    entries: Mapping[str, Entry]
+
+    @property
+    def registers(self) -> int:
+        """Registers a thread."""
+        return max((e.registers for e in self.entries.values()), default=0)
+
+    @property
+    def spill_bytes(self) -> int:
+        """Bytes that a thread stores because registers ran out."""
+        return max((e.spill_bytes for e in self.entries.values()), default=0)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of group memory that are declared."""
+        return max((e.shared_bytes for e in self.entries.values()), default=0)
 
 
 @cache
@@ -77,7 +100,7 @@ def compile_text(
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise _refused(log or str(result), name, target, lines)
         ptx = _bytes(nvrtc, "PTX", program).decode().rstrip("\0")
-        return Compiled(_bytes(nvrtc, "CUBIN", program), ptx, *_resources(log))
+        return Compiled(_bytes(nvrtc, "CUBIN", program), ptx, dict(_entries(log)))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
@@ -96,18 +119,22 @@ def _check(nvrtc: Any, result: Any, what: str) -> None:
         raise error("E0901", f"NVRTC: {what}: {result}")
 
 
-def _resources(log: str) -> tuple[int, int, int]:
-    """Registers, spilled bytes and static group memory that `ptxas -v` reports."""
+def _entries(log: str) -> Iterator[tuple[str, Entry]]:
+    """Each entry that `ptxas -v` reports, with registers, spilled bytes and static group memory."""
+    parts = re.split(r"Compiling entry function '(\w+)'", log)
+    for name, part in zip(parts[1::2], parts[2::2], strict=True):
 
-    def number(pattern: str) -> int:
-        found = re.findall(pattern, log)
-        return max(map(int, found), default=0)
+        def number(pattern: str, part: str = part) -> int:
+            return max(map(int, re.findall(pattern, part)), default=0)
 
-    return (
-        number(r"Used (\d+) registers"),
-        number(r"(\d+) bytes spill stores"),
-        number(r"(\d+) bytes smem"),
-    )
+        yield (
+            name,
+            Entry(
+                number(r"Used (\d+) registers"),
+                number(r"(\d+) bytes spill stores"),
+                number(r"(\d+) bytes smem"),
+            ),
+        )
 
 
 def _refused(log: str, name: str, target: str, lines: tuple[Loc | None, ...]) -> Exception:

@@ -10,6 +10,7 @@ from typing import Any
 
 from iron.analysis.budget import check_budget
 from iron.compiler import lower
+from iron.emit import forms
 from iron.emit.family import Destination
 from iron.emit.manifest import Specialised, entry
 from iron.ir.text import print_kernel
@@ -41,15 +42,21 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
     files = {to.path(symbol, s): (kind, made.files[s]) for s, kind in wanted.items()}
     if "ir" in kinds:
         files[f"ir/{symbol}.ir"] = ("ir", print_kernel(of.kernel).encode())
+    whole = entry(of)
     record = {
         "target": to.name,
         "features": sorted(to.target.features),
         "preference": preference(of, to),
         **made.facts,
-        "resources": dict(made.resources),
+        "resources": dict(made.resources.get(symbol, {})),
+        "forms": [
+            forms.record(f, lowered, whole["parameters"], made.resources.get(f.code.symbol, {}))
+            for f in made.forms
+        ],
         "files": [_file(kind, path, data) for path, (kind, data) in sorted(files.items()) if data],
     }
-    return Built(entry(of, [record]), {p: data for p, (_, data) in files.items() if data}, seconds)
+    whole["targets"] = [record]
+    return Built(whole, {p: data for p, (_, data) in files.items() if data}, seconds)
 
 
 def text(of: Specialised, to: Destination) -> str:

@@ -7,13 +7,13 @@ everywhere in the language; the text is C11 and needs no library of Iron.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from iron.backends.clike.expression import Expr, constant, spell
+from iron.backends.clike.expression import BOTH, UNARY, Expr, constant, spell
 from iron.backends.clike.functions import shared_functions
 from iron.dtypes import by_name
-from iron.emit.expression import Node
+from iron.emit.expression import Node, leaf
 from iron.ir import ops as _rows  # noqa: F401  # pyright: ignore[reportUnusedImport]  fills the table
 from iron.ir.core import Op, Value
 from iron.ir.table import TABLE
@@ -62,21 +62,36 @@ FUNCTIONS: Final = {
 """Every function that an expression may call, callees before callers."""
 
 
-def c_text(node: Node, name: Callable[[str], str] = str) -> str:
-    """The expression; `name` gives the C identifier of a parameter."""
-    return _expr(node, name).text
+def c_text(
+    node: Node, name: Callable[[str], str] = str, place: Callable[[Node], str] = leaf
+) -> str:
+    """The expression; `name` gives the C identifier of a parameter, `place` the text of a tensor's
+    address or stride."""
+    return _expr(node, name, place).text
 
 
-def _expr(node: Node, name: Callable[[str], str]) -> Expr:
+def c_conditions(
+    nodes: Iterable[Node], name: Callable[[str], str], place: Callable[[Node], str]
+) -> list[str]:
+    """Conditions as `&&` takes them; a single one as it is."""
+    made = [_expr(node, name, place) for node in nodes]
+    return [e.at(BOTH if len(made) > 1 else 0) for e in made]
+
+
+def _expr(node: Node, name: Callable[[str], str], place: Callable[[Node], str]) -> Expr:
     dtype = by_name(node["type"])
     if "parameter" in node:
         return Expr(name(node["parameter"]))
+    if "address" in node or "stride" in node:
+        return Expr(place(node), UNARY)
     if "constant" in node:
         return constant(_value(node["constant"], dtype.np.type), dtype, "ll")
     args = tuple(Value(by_name(a["type"])) for a in node["args"])
     attrs = (dtype,) if TABLE[node["op"]].attrs else ()
     op = Op(TABLE[node["op"]], args, attrs)
-    return spell(op, by_name(node["args"][-1]["type"]), [_expr(a, name) for a in node["args"]])
+    return spell(
+        op, by_name(node["args"][-1]["type"]), [_expr(a, name, place) for a in node["args"]]
+    )
 
 
 def _value(given: Any, make: Callable[[Any], Any]) -> Any:

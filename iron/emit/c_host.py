@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from iron.dtypes import by_name
-from iron.emit.c_expression import C_TYPES, TYPEDEFS, c_text, definitions
-from iron.emit.c_text import FOOT, GRIDS, HEAD, RUN, SOURCE, Grid
+from iron.emit.c_expression import C_TYPES, TYPEDEFS, c_conditions, c_text, definitions
+from iron.emit.c_text import ENTRY, FOOT, GRIDS, HEAD, KERNEL, RUN, SOURCE, Grid
 from iron.emit.host import HostKernel, Tensor, choices, described, kernels
 
 SIMD: Final = 32
@@ -56,11 +57,12 @@ def _header(
             out.append(f"{_comment(lines)}\n{_prototype_first(name, group)};\n")
     for grid, some in grids:
         out.append(f"#ifdef {grid.switch}\n#include <{grid.include}>\n")
+        most = 1 + max(len(k.forms(grid.family)) for k in some)
+        kernel = KERNEL.replace("FAMILY", grid.family).replace("FUNCTION", grid.function)
+        out.append(kernel.replace("COUNT", str(most)))
         for k in some:
-            out.append(
-                f'#define {_function(k.alias, grid.family, k)}_symbol "{k.record["symbol"]}"'
-            )
-            out.append(f"{_comment(described(k))}\n{_prototype_grid(k, grid)};\n")
+            out.append(f"{_comment(described(k))}\n{_prototype_load(k, grid)};")
+            out.append(f"{_prototype_grid(k, grid)};\n")
         out.append("#endif\n")
     return "\n".join([*out, FOOT])
 
@@ -77,13 +79,13 @@ def _source(
     if blocks:
         body += [_RUN_ALL, *(_block(k) for k in blocks)]
         body += [_first(name, group) for name, group in choices(held, "cpu")]
-    only = [k for k in used if k not in blocks]
-    if only:
+    if grids:
         switches = " || ".join(f"defined({grid.switch})" for grid, _ in grids)
-        body += [f"#if {switches}\n", *(_plan(k) for k in only), "#endif\n"]
+        only = [k for k in used if k not in blocks]
+        body += [f"#if {switches}\n", ENTRY, *(_plan(k) for k in only), "#endif\n"]
     for grid, some in grids:
-        launches = [_grid(k, grid) for k in some]
-        body += [f"#ifdef {grid.switch}\n", grid.failure, *launches, "#endif\n"]
+        launches = [f"{_load(k, grid)}\n{_grid(k, grid)}" for k in some]
+        body += [f"#ifdef {grid.switch}\n", grid.functions, *launches, "#endif\n"]
     text = "\n".join(body)
     head = SOURCE.replace("TENSORS", str(max(1, tensors))).replace("AXES", str(max(1, axes)))
     head = head.replace("/* typedefs */", TYPEDEFS)
@@ -129,9 +131,15 @@ def _prototype_block(kernel: HostKernel) -> str:
     return _signature(_function(kernel.alias, "cpu", kernel), "iron_block *block", kernel)
 
 
+def _prototype_load(kernel: HostKernel, grid: Grid) -> str:
+    name = _function(kernel.alias, grid.family, kernel)
+    return f"int {name}_load(iron_{grid.family}_kernel *kernel, {grid.module} module)"
+
+
 def _prototype_grid(kernel: HostKernel, grid: Grid) -> str:
     name = _function(kernel.alias, grid.family, kernel)
-    return _signature(name, f"{grid.function} kernel, {grid.stream} stream", kernel)
+    first = f"const iron_{grid.family}_kernel *kernel, {grid.stream} stream"
+    return _signature(name, first, kernel)
 
 
 def _fields(kernel: HostKernel, family: str) -> list[Mapping[str, Any]]:
@@ -155,16 +163,25 @@ def _plan(kernel: HostKernel) -> str:
         lines.append(f'  return refuse(IRON_REQUIREMENT, "{shown}", {_quoted(told)});')
     for tensor in kernel.tensors:
         lines += _laid_out(kernel, tensor)
-    groups = kernel.record["launch"]["groups"]
-    for axis, extent in enumerate(groups):
-        lines.append(f"plan->extents[{axis}] = positive({c_text(extent['tree'], kernel.name)});")
-    product = " * ".join(f"plan->extents[{axis}]" for axis in range(len(groups)))
-    lines += [f"plan->groups = {product};", "return IRON_OK;"]
+    lines += _extents(kernel, kernel.record["launch"]["groups"], "plan->")
+    lines.append("return IRON_OK;")
     body = "\n".join(f"  {line}" for line in lines)
     parts = [f"iron_tensor {t.name}" for t in kernel.tensors]
     parts += [f"{record['dtype']} {name}" for name, record in _read(kernel, body)]
     opening = f"static int plan_{kernel.record['symbol']}("
     return f"{_wrapped(opening, ['iron_plan *plan', *parts], ')')} {{\n{body}\n}}\n"
+
+
+def _extents(
+    kernel: HostKernel, groups: Sequence[Mapping[str, Any]], plan: str = "plan."
+) -> list[str]:
+    """Fills the counts of a plan."""
+    lines = [
+        f"{plan}extents[{axis}] = positive({c_text(extent['tree'], kernel.name)});"
+        for axis, extent in enumerate(groups)
+    ]
+    product = " * ".join(f"{plan}extents[{axis}]" for axis in range(len(groups)))
+    return [*lines, f"{plan}groups = {product};"]
 
 
 def _laid_out(kernel: HostKernel, tensor: Tensor) -> list[str]:
@@ -251,20 +268,55 @@ def _first(name: str, group: Sequence[HostKernel]) -> str:
     return f"{_prototype_first(name, group)} {{\n{body}\n}}\n"
 
 
-def _grid(kernel: HostKernel, grid: Grid) -> str:
+def _load(kernel: HostKernel, grid: Grid) -> str:
+    """Finds the entries of all forms in a module."""
+    target, forms = kernel.target(grid.family), kernel.forms(grid.family)
+    assert target is not None
+    entries = [(kernel.record["symbol"], target["dynamic_bytes"])]
+    entries += [(form["entry"], form["dynamic_bytes"]) for form in forms]
+    rows = [f'{{"{name}", {size}}}' for name, size in entries]
     shown = kernel.record["name"]
-    addresses = [_address(kernel, field) for field in _fields(kernel, grid.family)]
-    threads = kernel.record["launch"]["threads"]
     lines = [
-        *_planned(kernel),
-        "if (plan.groups == 0) return IRON_OK;",
-        f'if (plan.groups > INT32_MAX) return refuse(IRON_ARGUMENT, "{shown}", "too many groups");',
-        *_wrapped("void *arguments[] = {", addresses, "};").split("\n"),
-        f'return {grid.failed}("{shown}", {grid.launch}(kernel, (unsigned)plan.groups, 1, 1, '
-        f"{threads}, 1, 1, 0, stream, arguments, NULL));",
+        *_wrapped("static const iron_entry entries[] = {", rows, "};").split("\n"),
+        f'return {grid.family}_load("{shown}", kernel->forms, module, entries, {len(rows)});',
     ]
     body = "\n".join(f"  {line}" for line in lines)
+    return f"{_prototype_load(kernel, grid)} {{\n{body}\n}}\n"
+
+
+def _grid(kernel: HostKernel, grid: Grid) -> str:
+    """Plans a launch and makes it with the best form."""
+    target, launch = kernel.target(grid.family), kernel.record["launch"]
+    assert target is not None
+    lines = _planned(kernel)
+    for number, form in enumerate(kernel.forms(grid.family), 1):
+        trees = [condition["tree"] for condition in form["requires"]]
+        held = c_conditions(trees, kernel.name, partial(_place, kernel))
+        lines += f"if ({' &&~    '.join(held)}) {{".split("~")
+        if [g["text"] for g in form["groups"]] != [g["text"] for g in launch["groups"]]:
+            lines += [f"  {line}" for line in _extents(kernel, form["groups"])]
+        lines += [f"  {line}" for line in _launched(kernel, grid, number, form)]
+        lines.append("}")
+    lines += _launched(kernel, grid, 0, {**target, "threads": launch["threads"]})
+    body = "\n".join(f"  {line}" for line in lines)
     return f"{_prototype_grid(kernel, grid)} {{\n{body}\n}}\n"
+
+
+def _launched(kernel: HostKernel, grid: Grid, number: int, form: Mapping[str, Any]) -> list[str]:
+    addresses = [_address(kernel, field) for field in form["arguments"]]
+    given = f"kernel->forms[{number}], stream, plan.groups, {form['threads']}"
+    return [
+        *_wrapped("void *arguments[] = {", addresses, "};").split("\n"),
+        f'return {grid.family}_launch("{kernel.record["name"]}", {given}, '
+        f"{form['dynamic_bytes']}, arguments);",
+    ]
+
+
+def _place(kernel: HostKernel, node: Mapping[str, Any]) -> str:
+    """Where a tensor lies, or a stride of it."""
+    if "address" in node:
+        return f"(u64)(uintptr_t){kernel.name(node['address'])}.data"
+    return f"plan.strides[{kernel.number(node['stride'])}][{node['axis']}]"
 
 
 def _address(kernel: HostKernel, field: Mapping[str, Any]) -> str:

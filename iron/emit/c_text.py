@@ -8,19 +8,19 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A driver's interface in C: its switch, header, types, and the launch.
+    """A driver's interface in C: its switch, header and types.
 
-    `failed` is the function that `failure` defines: a driver's result as a status.
+    `functions` defines `<family>_load`, which finds a kernel's entries in a module, and
+    `<family>_launch`.
     """
 
     family: str
     switch: str
     include: str
+    module: str
     function: str
     stream: str
-    launch: str
-    failed: str
-    failure: str
+    functions: str
 
 
 GRIDS: Final = (
@@ -28,15 +28,34 @@ GRIDS: Final = (
         "cuda",
         "IRON_CUDA",
         "cuda.h",
+        "CUmodule",
         "CUfunction",
         "CUstream",
-        "cuLaunchKernel",
-        "cuda_status",
         """static int cuda_status(const char *kernel, CUresult result) {
   const char *text = "unknown error";
   if (result == CUDA_SUCCESS) return IRON_OK;
   cuGetErrorString(result, &text);
   return refuse(IRON_DEVICE, kernel, text);
+}
+
+static int cuda_load(const char *kernel, CUfunction *forms, CUmodule module,
+                     const iron_entry *entries, int count) {
+  for (int n = 0; n < count; ++n) {
+    CUresult result = cuModuleGetFunction(&forms[n], module, entries[n].name);
+    if (result == CUDA_SUCCESS && entries[n].dynamic_bytes > 0)
+      result = cuFuncSetAttribute(forms[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  entries[n].dynamic_bytes);
+    if (result != CUDA_SUCCESS) return cuda_status(kernel, result);
+  }
+  return IRON_OK;
+}
+
+static int cuda_launch(const char *kernel, CUfunction function, CUstream stream, i64 groups,
+                       unsigned threads, unsigned dynamic_bytes, void **arguments) {
+  if (groups == 0) return IRON_OK;
+  if (groups > INT32_MAX) return refuse(IRON_ARGUMENT, kernel, "too many groups");
+  return cuda_status(kernel, cuLaunchKernel(function, (unsigned)groups, 1, 1, threads, 1, 1,
+                                            dynamic_bytes, stream, arguments, NULL));
 }
 """,
     ),
@@ -44,13 +63,29 @@ GRIDS: Final = (
         "hip",
         "IRON_HIP",
         "hip/hip_runtime_api.h",
+        "hipModule_t",
         "hipFunction_t",
         "hipStream_t",
-        "hipModuleLaunchKernel",
-        "hip_status",
         """static int hip_status(const char *kernel, hipError_t result) {
   return result == hipSuccess ? IRON_OK
                               : refuse(IRON_DEVICE, kernel, hipGetErrorString(result));
+}
+
+static int hip_load(const char *kernel, hipFunction_t *forms, hipModule_t module,
+                    const iron_entry *entries, int count) {
+  for (int n = 0; n < count; ++n) {
+    const hipError_t result = hipModuleGetFunction(&forms[n], module, entries[n].name);
+    if (result != hipSuccess) return hip_status(kernel, result);
+  }
+  return IRON_OK;
+}
+
+static int hip_launch(const char *kernel, hipFunction_t function, hipStream_t stream, i64 groups,
+                      unsigned threads, unsigned dynamic_bytes, void **arguments) {
+  if (groups == 0) return IRON_OK;
+  if (groups > UINT32_MAX / threads) return refuse(IRON_ARGUMENT, kernel, "too many groups");
+  return hip_status(kernel, hipModuleLaunchKernel(function, (unsigned)groups, 1, 1, threads, 1, 1,
+                                                  dynamic_bytes, stream, arguments, NULL));
 }
 """,
     ),
@@ -101,6 +136,22 @@ typedef struct iron_block {
 
 /* Runs all groups on this thread. */
 void iron_run(const iron_block *block);
+"""
+
+KERNEL: Final = """\
+/* A kernel in its module: the code that takes any arguments, then the forms for launches of which
+   more is known. A launch takes the best whose conditions hold. */
+typedef struct iron_FAMILY_kernel {
+  FUNCTION forms[COUNT];
+} iron_FAMILY_kernel;
+"""
+
+ENTRY: Final = """\
+/* An entry of a module, and the group memory that its launches ask for. */
+typedef struct iron_entry {
+  const char *name;
+  int dynamic_bytes;
+} iron_entry;
 """
 
 FOOT: Final = """#ifdef __cplusplus

@@ -2,7 +2,9 @@
 
 A node is `{"parameter": name, "type": t}`, `{"constant": value, "type": t}` or
 `{"op": row, "args": [...], "type": t}`, where `op` is a row of the op table and means what
-`docs/ops.md` says. `evaluate` is that meaning in Python.
+`docs/ops.md` says. `evaluate` is that meaning in Python. What a launch is given of a tensor is
+`{"address": name, "type": "u64"}`, where its first element lies, and
+`{"stride": name, "axis": n, "type": "i64"}`, the elements between neighbours along an axis.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from iron.dtypes import DType, by_name
+from iron.dtypes import DType, bool_, by_name, i64, u64
 from iron.errors import error
 from iron.ir import scalar
 from iron.ir.core import Kernel, Op, Value
@@ -82,6 +84,26 @@ def number(value: int, dtype: DType) -> Node:
     return {"constant": value, "type": dtype.name}
 
 
+def address(tensor: str) -> Node:
+    """Where the first element of a tensor lies."""
+    return {"address": tensor, "type": u64.name}
+
+
+def stride(tensor: str, axis: int) -> Node:
+    """Elements between neighbours along an axis."""
+    return {"stride": tensor, "axis": axis, "type": i64.name}
+
+
+def comparison(op: str, a: Node, b: Node) -> Node:
+    """A row of the op table that gives a bool."""
+    return {"op": op, "args": [a, b], "type": bool_.name}
+
+
+def written(node: Node) -> dict[str, Any]:
+    """The expression as the manifest holds it."""
+    return {"text": text(node), "tree": node}
+
+
 def call(op: str, *args: Node) -> Node:
     """A row of the op table on operands of one type; of constants it is a constant."""
     made: Node = {"op": op, "args": list(args), "type": args[0]["type"]}
@@ -109,8 +131,8 @@ def text(node: Node) -> str:
 
 
 def _text(node: Node) -> tuple[int, str]:
-    if "parameter" in node:
-        return ATOM, node["parameter"]
+    if "op" not in node and "constant" not in node:
+        return ATOM, leaf(node)
     if "constant" in node:
         return ATOM, str(node["constant"])
     args = [_text(a) for a in node["args"]]
@@ -125,20 +147,27 @@ def _text(node: Node) -> tuple[int, str]:
     return ATOM, f"{name}({', '.join(t for _, t in args)})"
 
 
+def leaf(node: Node) -> str:
+    """A parameter's name, `address(x)` or `stride(x, 0)`: what `evaluate` is given values for."""
+    if "address" in node:
+        return f"address({node['address']})"
+    return f"stride({node['stride']}, {node['axis']})" if "stride" in node else node["parameter"]
+
+
 def _bracketed(side: tuple[int, str], least: int) -> str:
     return side[1] if side[0] >= least else f"({side[1]})"
 
 
 def evaluate(node: Node, values: Mapping[str, Any]) -> Any:
-    """The numpy scalar that a node stands for, given the parameters by name."""
+    """The numpy scalar that a node stands for, given what `leaf` names."""
     with scalar.quiet():
         return _evaluate(node, values)
 
 
 def _evaluate(node: Node, values: Mapping[str, Any]) -> Any:
     dtype: DType = by_name(node["type"])
-    if "parameter" in node:
-        return scalar.cast(values[node["parameter"]], dtype)
+    if "op" not in node and "constant" not in node:
+        return scalar.cast(values[leaf(node)], dtype)
     if "constant" in node:
         constant = node["constant"]
         return dtype.np.type(float(constant) if isinstance(constant, str) else constant)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from iron.emit.forms import Form
 from iron.ir.core import Kernel
 from iron.targets.target import Target
 
@@ -15,12 +16,14 @@ class Made:
     """Code for one kernel: files by suffix, how arguments reach it, and what is reported of it.
 
     `facts` are entries of the manifest's record: `arguments`, in order, and what a family adds.
-    `resources` is what the target's own compiler says, such as registers a thread.
+    `resources` is what the target's own compiler says of each entry, such as registers a thread.
+    `forms` are further entries for arguments of which more is known, best first.
     """
 
     files: Mapping[str, bytes]
     facts: Mapping[str, Any]
-    resources: Mapping[str, int] = field(default_factory=dict[str, int])
+    resources: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    forms: tuple[Form, ...] = ()
 
 
 Make = Callable[[Kernel, Target, str, Collection[str]], Made]

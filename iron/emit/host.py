@@ -54,6 +54,11 @@ class HostKernel:
         """The place of a tensor among the tensors."""
         return next(t.number for t in self.tensors if t.record["name"] == tensor)
 
+    def forms(self, family: str) -> list[Mapping[str, Any]]:
+        """The forms of its code, best first; the plain one is not among them."""
+        target = self.target(family)
+        return list(target["forms"]) if target is not None else []
+
     def signature(self) -> list[str]:
         """Names and types of the parameters: what alternatives must share to be exchanged."""
         return [f"{p['name']}:{p['role']}:{p['dtype']}" for p in self.record["parameters"]]

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from iron import __version__
 from iron.analysis.budget import shared_bytes
-from iron.dtypes import bool_, i32, i64
+from iron.dtypes import i32, i64
 from iron.emit import naming
-from iron.emit.expression import Node, call, host_nodes, number, text
+from iron.emit.expression import Node, call, comparison, host_nodes, number, written
 from iron.emit.shape import shape
 from iron.front.bind import Binding
 from iron.front.specialise import LIMIT
@@ -28,7 +28,7 @@ from iron.ir.text import digest
 from iron.ir.types import Tensor, element
 from iron.lang.declare import KernelFunction
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def entry(of: Specialised, targets: Iterable[Mapping[str, Any]] = ()) -> dict[st
         "fixed": dict(of.fixed),
         "parameters": parameters,
         "launch": {
-            "groups": [_expression(n) for n in groups],
+            "groups": [written(n) for n in groups],
             "threads": kernel.threads,
             "simd": kernel.simd,
             "each": kernel.each,
@@ -130,7 +130,7 @@ def entry(of: Specialised, targets: Iterable[Mapping[str, Any]] = ()) -> dict[st
         },
         "requires": [
             *(
-                {"condition": _expression(n), "message": r.message}
+                {"condition": written(n), "message": r.message}
                 for n, r in zip(conditions, kernel.requires, strict=True)
             ),
             *_countable(parameters, kernel),
@@ -157,7 +157,7 @@ def _parameter(of: Specialised, param: Param, at: int) -> dict[str, Any]:
         record["rank"] = param.type.rank
         record["contiguous"] = param.type.packed
         sizes = shape(of.declared, of.kernel, of.binding, of.fixed, param)
-        record["shape"] = [_expression(size) for size in sizes]
+        record["shape"] = [written(size) for size in sizes]
         owner = param.name.split(".")[0]
         if owner != param.name:
             record["plane_of"] = owner
@@ -176,17 +176,9 @@ def _countable(parameters: list[dict[str, Any]], kernel: Kernel) -> Iterator[dic
         products = list(accumulate(wide, partial(call, "mul")))[1:]
         if products[-1] not in seen:
             seen.append(products[-1])
-            few = [_comparison("lt", p, number(LIMIT, i64)) for p in products]
+            few = [comparison("lt", p, number(LIMIT, i64)) for p in products]
             message = f"`{record['name']}` must have fewer than 2^31 elements"
-            yield {"condition": _expression(reduce(partial(call, "and"), few)), "message": message}
-
-
-def _comparison(op: str, a: Node, b: Node) -> Node:
-    return {"op": op, "args": [a, b], "type": bool_.name}
-
-
-def _expression(node: Node) -> dict[str, Any]:
-    return {"text": text(node), "tree": node}
+            yield {"condition": written(reduce(partial(call, "and"), few)), "message": message}
 
 
 def _constant(value: Any) -> Any:

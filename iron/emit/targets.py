@@ -6,21 +6,24 @@ A target is named `family` or `family:architecture`, as in `cuda:sm_90a`.
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
 from iron.backends import clang, code_object, cuda_code, hip_code, nvrtc, spirv
-from iron.backends.clike import render
+from iron.backends.clike import Dialect, Text, render
+from iron.backends.clike.module import joined
 from iron.backends.cpu import machine
 from iron.backends.cpu.entry import compile_kernel
+from iron.backends.cuda import CUDA
 from iron.backends.hip import HIP
 from iron.backends.msl import MSL
 from iron.emit import abi
 from iron.emit.family import Destination, Family, Made
+from iron.emit.forms import PLAIN, Form, forms, note
 from iron.errors import error
 from iron.ir.core import Kernel
 from iron.passes.scalarise import scalarise
-from iron.passes.unsigned import unsigned
 from iron.targets import amd, apple, cpu, nvidia, vulkan
 from iron.targets.target import Target
 
@@ -51,18 +54,28 @@ def _cpu(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -
 
 
 def _cuda(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
-    code = cuda_code.code_of(unsigned(kernel), symbol)
-    files = {".cu": code.text.source.encode()}
-    facts = {"arguments": abi.record(code.fields)}
+    found = forms(kernel, symbol, CUDA)
+    text, facts = _module(kernel, found, CUDA)
+    files, better = {".cu": text.source.encode()}, found[:-1]
     if not {".ptx", ".cubin"} & set(wanted):
-        return Made(files, facts)
-    made = nvrtc.compile_text(code.text.source, target.name, symbol, code.text.lines)
-    resources = {
-        "registers": made.registers,
-        "spill_bytes": made.spill_bytes,
-        "shared_bytes": made.shared_bytes,
+        return Made(files, facts, forms=better)
+    made = nvrtc.compile_text(text.source, target.name, symbol, text.lines)
+    files |= {".ptx": made.ptx.encode(), ".cubin": made.cubin}
+    resources = {name: asdict(entry) for name, entry in made.entries.items()}
+    return Made(files, facts, resources, better)
+
+
+def _module(kernel: Kernel, found: Sequence[Form], dialect: Dialect) -> tuple[Text, dict[str, Any]]:
+    """The entries of all forms in one source, and the facts of the plain one, which is the last."""
+    *better, plain = found
+    text = plain.code.text
+    if better:
+        notes = [PLAIN, *(note(form, kernel) for form in better)]
+        text = joined([f.code.text for f in (plain, *better)], notes, dialect)
+    return text, {
+        "arguments": abi.record(plain.code.fields),
+        "dynamic_bytes": plain.code.dynamic,
     }
-    return Made({**files, ".ptx": made.ptx.encode(), ".cubin": made.cubin}, facts, resources)
 
 
 def _nvrtc(kinds: Collection[str]) -> None:
@@ -74,20 +87,22 @@ def _nvrtc(kinds: Collection[str]) -> None:
 
 
 def _hip(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]) -> Made:
-    text = render(scalarise(kernel), HIP[target.simd], symbol)
-    files = {".hip": text.source.encode()}
-    facts = {"arguments": abi.record(cuda_code.fields(kernel))}
+    found = forms(kernel, symbol, HIP[target.simd])
+    text, facts = _module(kernel, found, HIP[target.simd])
+    files, better = {".hip": text.source.encode()}, found[:-1]
     if ".hsaco" not in wanted:
-        return Made(files, facts)
+        return Made(files, facts, forms=better)
     files[".hsaco"] = hip_code.compile_text(text.source, target, symbol)
-    (found,) = code_object.resources(files[".hsaco"])
     resources = {
-        "registers": found.vector_registers,
-        "scalar_registers": found.scalar_registers,
-        "spilled_registers": found.spilled_registers,
-        "shared_bytes": found.shared_bytes,
+        entry.symbol: {
+            "registers": entry.vector_registers,
+            "scalar_registers": entry.scalar_registers,
+            "spilled_registers": entry.spilled_registers,
+            "shared_bytes": entry.shared_bytes,
+        }
+        for entry in code_object.resources(files[".hsaco"])
     }
-    return Made(files, facts, resources)
+    return Made(files, facts, resources, better)
 
 
 def _clang(kinds: Collection[str]) -> None:
@@ -124,7 +139,7 @@ def _vulkan(kernel: Kernel, target: Target, symbol: str, wanted: Collection[str]
         "full_subgroups": made.full,
         "entry": made.entry,
     }
-    return Made(files, facts, {"shared_bytes": made.shared_bytes})
+    return Made(files, facts, {symbol: {"shared_bytes": made.shared_bytes}})
 
 
 # --- the list -------------------------------------------------------------------------------------

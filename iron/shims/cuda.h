@@ -8,6 +8,7 @@
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 #define __shared__
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 struct fibre_three {
   unsigned x, y, z;

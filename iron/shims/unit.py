@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.render import Text
+from iron.backends.clike.render import POOL, Text
 from iron.backends.cuda_forms import Form
 from iron.ir.core import Kernel
 
@@ -53,7 +53,7 @@ def _kernel(number: int, text: Text, words: Vocabulary) -> list[str]:
         called(prelude),
         *macros,
         f'#define FIBRE_SHARED "{section}"',
-        called(_static(text.numbered(f"{text.symbol}.{words.dialect.name}"), words.dialect)),
+        called(_static(text, words.dialect)),
         '#line 1 "unit"',
         "#undef FIBRE_SHARED",
         *(f"#undef {name}" for name in sites),
@@ -76,8 +76,11 @@ def plain_call(text: Text) -> list[str]:
     return [f"  {text.symbol}({given});"]
 
 
-def _static(body: str, dialect: Dialect) -> str:
-    """The arrays of a group, which outlive the thread that declares them."""
+def _static(text: Text, dialect: Dialect) -> str:
+    """The body, in which arrays of the group outlive the thread that declares them."""
+    body = text.numbered(f"{text.symbol}.{dialect.name}")
+    pool = re.compile(rf"^  extern {re.escape(dialect.shared)} (?=.*{POOL}\[\];$)", re.MULTILINE)
+    body = pool.sub("  FIBRE_ARRAY ", body).replace(f" {POOL}[];", f" {POOL}[{text.dynamic}];")
     declared = re.compile(rf"^  (?={re.escape(dialect.shared)} \w+ \w+\[\d+\];$)", re.MULTILINE)
     return declared.sub("  FIBRE_ARRAY ", body)
 

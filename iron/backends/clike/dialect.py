@@ -34,7 +34,8 @@ class Dialect:
     declarations of group memory and tables, `barrier` is the statement. `thread` and `group` are
     this thread's and this group's number; `{simd}` in `thread` stands for the simd width. `pointer`
     prints the type of a pointer into memory of a space. `counts` is the type in which group numbers
-    are divided by launch extents.
+    are divided by launch extents. `most_declared` is the group memory in bytes that a kernel may
+    declare, where the launch must be asked for more; 0 where there is no such limit.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Dialect:
     pointer: Callable[[str, DType], str]
     long_suffix: str = "ll"
     counts: str = "i64"
+    most_declared: int = 0
     keywords: frozenset[str] = frozenset()
 
     def prelude(self, text: str) -> str:

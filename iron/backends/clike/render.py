@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from iron.analysis.ranges import Ranges, ranges
 from iron.backends.clike import collective, memory
@@ -23,6 +24,8 @@ from iron.ir.table import Trait
 from iron.ir.types import Tensor, Vector, element
 
 LONGEST_INLINE = 72
+POOL = "group_memory"
+POOL_ALIGN = 16
 
 _C_WORDS = frozenset(
     re.findall(
@@ -42,7 +45,8 @@ class Text:
 
     `arguments` is the ABI: pointers, scalars, dims, then element strides of tensors, then the
     launch extents of all axes but the last. `places` gives the user's place for each line of
-    `body`, where there is one.
+    `body`, where there is one. `body` begins with the declarations of `tables`. `dynamic` bytes of
+    group memory are asked for at the launch.
     """
 
     symbol: str
@@ -50,6 +54,8 @@ class Text:
     body: str
     arguments: tuple[Argument, ...]
     places: tuple[Loc | None, ...]
+    tables: tuple[str, ...] = ()
+    dynamic: int = 0
 
     @property
     def source(self) -> str:
@@ -98,7 +104,7 @@ class Renderer:
     out: list[str] = field(default_factory=list[str])
     places: list[Loc | None] = field(default_factory=list[Loc | None])
     globals: list[str] = field(default_factory=list[str])
-    arrays: list[str] = field(default_factory=list[str])
+    arrays: list[tuple[DType, str, int]] = field(default_factory=list[tuple[DType, str, int]])
     piles: dict[tuple[DType, int, int], str] = field(
         default_factory=dict[tuple[DType, int, int], str]
     )
@@ -118,7 +124,7 @@ class Renderer:
     def text(self, symbol: str) -> Text:
         """Renders everything once."""
         self.taken |= (
-            _C_WORDS | self.dialect.keywords | {"thread_index", "group_index", "step", "run"}
+            _C_WORDS | self.dialect.keywords | {"thread_index", "group_index", "step", "run", POOL}
         )
         self.known = ranges(self.kernel)
         self._count(self.kernel.body)
@@ -126,10 +132,30 @@ class Renderer:
         self._prologue()
         self.block(self.kernel.body)
         head = self.dialect.entry(symbol, arguments, self.kernel)
-        before = "\n".join([*self.globals, *head, *self.arrays])
+        arrays, dynamic = self._group_memory()
+        before = "\n".join([*self.globals, *head, *arrays])
         body = "\n".join([before, *self.out, "}"])
         places = (*[None] * (before.count("\n") + 1), *self.places, None)
-        return Text(symbol, self.dialect.prelude(body), body, tuple(arguments), places)
+        prelude, tables = self.dialect.prelude(body), tuple(self.globals)
+        return Text(symbol, prelude, body, tuple(arguments), places, tables, dynamic)
+
+    def _group_memory(self) -> tuple[list[str], int]:
+        """The declarations of a group's arrays; when they are too much to declare, places in one
+        array whose bytes the launch is asked for."""
+        spans = [
+            -(-size * dtype.bytes // POOL_ALIGN) * POOL_ALIGN for dtype, _, size in self.arrays
+        ]
+        most = self.dialect.most_declared
+        if not most or sum(spans) <= most:
+            return [f"  {self.dialect.shared} {t} {n}[{size}];" for t, n, size in self.arrays], 0
+        starts = accumulate(spans, initial=0)
+        return [
+            f"  extern {self.dialect.shared} __align__({POOL_ALIGN}) u8 {POOL}[];",
+            *(
+                f"  {t}* const {n} = ({t}*)({POOL} + {start});"
+                for (t, n, _), start in zip(self.arrays, starts, strict=False)
+            ),
+        ], sum(spans)
 
     def _count(self, block: Block) -> None:
         mine = {r for op in block.ops for r in op.results}
@@ -199,7 +225,7 @@ class Renderer:
     def array(self, dtype: DType, stem: str, size: int) -> str:
         """A new array of the group. Every dialect allows it at the kernel's own scope."""
         name = self.fresh(stem)
-        self.arrays.append(f"  {self.dialect.shared} {dtype} {name}[{size}];")
+        self.arrays.append((dtype, name, size))
         return name
 
     def expr(self, value: Value) -> Expr:

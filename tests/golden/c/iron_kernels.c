@@ -65,6 +65,9 @@ static int lay_out(iron_plan *plan, int number, const char *kernel, const char *
 }
 
 static inline u32 iron_f32_to_bits(f32 x) { u32 y; memcpy(&y, &x, 4); return y; }
+static inline u64 iron_mod_u64(u64 a, u64 b) {
+  return b == 0 ? (u64)0 : (u64)(a % b);
+}
 static inline i32 iron_add_i32(i32 a, i32 b) {
   return (i32)((u32)a + (u32)b);
 }
@@ -87,6 +90,11 @@ static inline i32 iron_mod_i32(i32 a, i32 b) {
 }
 static inline i64 iron_mul_i64(i64 a, i64 b) {
   return (i64)((u64)a * (u64)b);
+}
+static inline i64 iron_mod_i64(i64 a, i64 b) {
+  if (b == 0 || b == -1) return 0;
+  const i64 r = (i64)(a % b);
+  return (r != 0 && (r < 0) != (b < 0)) ? (i64)(r + b) : r;
 }
 
 static int plan_iron_copy_f32_rank3_f802192a(iron_plan *plan, iron_tensor x, iron_tensor y,
@@ -217,6 +225,12 @@ int iron_softmax_f32_no_log_vec1_cpu(iron_block *block, iron_tensor x, iron_tens
 
 #if defined(IRON_CUDA)
 
+/* An entry of a module, and the group memory that its launches ask for. */
+typedef struct iron_entry {
+  const char *name;
+  int dynamic_bytes;
+} iron_entry;
+
 static int plan_iron_rms_norm_f16_vec4_with_w_688a653a(iron_plan *plan, iron_tensor x,
                                                        iron_tensor w, iron_tensor y, i32 R, i32 N) {
   if (R < 0) return refuse(IRON_ARGUMENT, "rms_norm", "dim R is negative");
@@ -265,41 +279,103 @@ static int cuda_status(const char *kernel, CUresult result) {
   return refuse(IRON_DEVICE, kernel, text);
 }
 
-int iron_copy_f32_rank3_cuda(CUfunction kernel, CUstream stream, iron_tensor x, iron_tensor y,
-                             int32_t shape_0, int32_t shape_1, int32_t shape_2) {
+static int cuda_load(const char *kernel, CUfunction *forms, CUmodule module,
+                     const iron_entry *entries, int count) {
+  for (int n = 0; n < count; ++n) {
+    CUresult result = cuModuleGetFunction(&forms[n], module, entries[n].name);
+    if (result == CUDA_SUCCESS && entries[n].dynamic_bytes > 0)
+      result = cuFuncSetAttribute(forms[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  entries[n].dynamic_bytes);
+    if (result != CUDA_SUCCESS) return cuda_status(kernel, result);
+  }
+  return IRON_OK;
+}
+
+static int cuda_launch(const char *kernel, CUfunction function, CUstream stream, i64 groups,
+                       unsigned threads, unsigned dynamic_bytes, void **arguments) {
+  if (groups == 0) return IRON_OK;
+  if (groups > INT32_MAX) return refuse(IRON_ARGUMENT, kernel, "too many groups");
+  return cuda_status(kernel, cuLaunchKernel(function, (unsigned)groups, 1, 1, threads, 1, 1,
+                                            dynamic_bytes, stream, arguments, NULL));
+}
+
+int iron_copy_f32_rank3_cuda_load(iron_cuda_kernel *kernel, CUmodule module) {
+  static const iron_entry entries[] = {{"iron_copy_f32_rank3_f802192a", 0},
+                                       {"iron_copy_f32_rank3_f802192a_neighbours", 0},
+                                       {"iron_copy_f32_rank3_f802192a_unit", 0}};
+  return cuda_load("copy", kernel->forms, module, entries, 3);
+}
+
+int iron_copy_f32_rank3_cuda(const iron_cuda_kernel *kernel, CUstream stream, iron_tensor x,
+                             iron_tensor y, int32_t shape_0, int32_t shape_1, int32_t shape_2) {
   iron_plan plan;
   const int status = plan_iron_copy_f32_rank3_f802192a(&plan, x, y, shape_0, shape_1, shape_2);
   if (status != IRON_OK) return status;
-  if (plan.groups == 0) return IRON_OK;
-  if (plan.groups > INT32_MAX) return refuse(IRON_ARGUMENT, "copy", "too many groups");
+  if (iron_mod_u64((u64)(uintptr_t)x.data, 16ull) == 0ull &&
+      (shape_0 == 1 || iron_mod_i64(iron_mul_i64(plan.strides[0][0], 4ll), 16ll) == 0ll) &&
+      (shape_1 == 1 || iron_mod_i64(iron_mul_i64(plan.strides[0][1], 4ll), 16ll) == 0ll) &&
+      iron_mod_u64((u64)(uintptr_t)y.data, 16ull) == 0ull &&
+      (shape_0 == 1 || iron_mod_i64(iron_mul_i64(plan.strides[1][0], 4ll), 16ll) == 0ll) &&
+      (shape_1 == 1 || iron_mod_i64(iron_mul_i64(plan.strides[1][1], 4ll), 16ll) == 0ll) &&
+      (shape_2 == 1 || plan.strides[0][2] == 1ll) &&
+      iron_mod_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 4) == 0 &&
+      iron_mod_i32(shape_2, 4) == 0) {
+    plan.extents[0] = positive(iron_floordiv_i32(iron_add_i32(iron_add_i32(iron_floordiv_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 256), (i32)(iron_mod_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 256) != 0)), 3), 4));
+    plan.groups = plan.extents[0];
+    void *arguments[] = {&x.data, &y.data, &shape_0, &shape_1, &shape_2, &plan.strides[0][0],
+                         &plan.strides[0][1], &plan.strides[1][0], &plan.strides[1][1]};
+    return cuda_launch("copy", kernel->forms[1], stream, plan.groups, 256, 0, arguments);
+  }
+  if (shape_2 == 1 || plan.strides[0][2] == 1ll) {
+    void *arguments[] = {&x.data, &y.data, &shape_0, &shape_1, &shape_2, &plan.strides[0][0],
+                         &plan.strides[0][1], &plan.strides[1][0], &plan.strides[1][1]};
+    return cuda_launch("copy", kernel->forms[2], stream, plan.groups, 256, 0, arguments);
+  }
   void *arguments[] = {&x.data, &y.data, &shape_0, &shape_1, &shape_2, &plan.strides[0][0],
                        &plan.strides[0][1], &plan.strides[0][2], &plan.strides[1][0],
                        &plan.strides[1][1]};
-  return cuda_status("copy", cuLaunchKernel(kernel, (unsigned)plan.groups, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+  return cuda_launch("copy", kernel->forms[0], stream, plan.groups, 256, 0, arguments);
 }
 
-int iron_rms_norm_f16_vec4_with_w_cuda(CUfunction kernel, CUstream stream, iron_tensor x,
-                                       iron_tensor w, iron_tensor y, float eps, int32_t R,
-                                       int32_t N) {
+int iron_rms_norm_f16_vec4_with_w_cuda_load(iron_cuda_kernel *kernel, CUmodule module) {
+  static const iron_entry entries[] = {{"iron_rms_norm_f16_vec4_with_w_688a653a", 0},
+                                       {"iron_rms_norm_f16_vec4_with_w_688a653a_words", 0}};
+  return cuda_load("rms_norm", kernel->forms, module, entries, 2);
+}
+
+int iron_rms_norm_f16_vec4_with_w_cuda(const iron_cuda_kernel *kernel, CUstream stream,
+                                       iron_tensor x, iron_tensor w, iron_tensor y, float eps,
+                                       int32_t R, int32_t N) {
   iron_plan plan;
   const int status = plan_iron_rms_norm_f16_vec4_with_w_688a653a(&plan, x, w, y, R, N);
   if (status != IRON_OK) return status;
-  if (plan.groups == 0) return IRON_OK;
-  if (plan.groups > INT32_MAX) return refuse(IRON_ARGUMENT, "rms_norm", "too many groups");
+  if (iron_mod_u64((u64)(uintptr_t)x.data, 8ull) == 0ull &&
+      (R == 1 || iron_mod_i64(iron_mul_i64(plan.strides[0][0], 2ll), 8ll) == 0ll) &&
+      iron_mod_u64((u64)(uintptr_t)w.data, 8ull) == 0ull &&
+      iron_mod_u64((u64)(uintptr_t)y.data, 8ull) == 0ull &&
+      (R == 1 || iron_mod_i64(iron_mul_i64(plan.strides[2][0], 2ll), 8ll) == 0ll)) {
+    void *arguments[] = {&x.data, &w.data, &y.data, &eps, &R, &N, &plan.strides[0][0],
+                         &plan.strides[2][0]};
+    return cuda_launch("rms_norm", kernel->forms[1], stream, plan.groups, 256, 0, arguments);
+  }
   void *arguments[] = {&x.data, &w.data, &y.data, &eps, &R, &N, &plan.strides[0][0],
                        &plan.strides[2][0]};
-  return cuda_status("rms_norm", cuLaunchKernel(kernel, (unsigned)plan.groups, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+  return cuda_launch("rms_norm", kernel->forms[0], stream, plan.groups, 256, 0, arguments);
 }
 
-int iron_softmax_f32_no_log_vec1_cuda(CUfunction kernel, CUstream stream, iron_tensor x,
-                                      iron_tensor y, float scale, int32_t R, int32_t N) {
+int iron_softmax_f32_no_log_vec1_cuda_load(iron_cuda_kernel *kernel, CUmodule module) {
+  static const iron_entry entries[] = {{"iron_softmax_f32_no_log_vec1_1a470573", 0}};
+  return cuda_load("softmax", kernel->forms, module, entries, 1);
+}
+
+int iron_softmax_f32_no_log_vec1_cuda(const iron_cuda_kernel *kernel, CUstream stream,
+                                      iron_tensor x, iron_tensor y, float scale, int32_t R,
+                                      int32_t N) {
   iron_plan plan;
   const int status = plan_iron_softmax_f32_no_log_vec1_1a470573(&plan, x, y, R, N);
   if (status != IRON_OK) return status;
-  if (plan.groups == 0) return IRON_OK;
-  if (plan.groups > INT32_MAX) return refuse(IRON_ARGUMENT, "softmax", "too many groups");
   void *arguments[] = {&x.data, &y.data, &scale, &R, &N, &plan.strides[0][0], &plan.strides[1][0]};
-  return cuda_status("softmax", cuLaunchKernel(kernel, (unsigned)plan.groups, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+  return cuda_launch("softmax", kernel->forms[0], stream, plan.groups, 256, 0, arguments);
 }
 
 #endif

@@ -63,28 +63,35 @@ int iron_softmax_f32_no_log_vec1_cpu(iron_block *block, iron_tensor x, iron_tens
 #ifdef IRON_CUDA
 #include <cuda.h>
 
-#define iron_copy_f32_rank3_cuda_symbol "iron_copy_f32_rank3_f802192a"
+/* A kernel in its module: the code that takes any arguments, then the forms for launches of which
+   more is known. A launch takes the best whose conditions hold. */
+typedef struct iron_cuda_kernel {
+  CUfunction forms[3];
+} iron_cuda_kernel;
+
 /* One thread per element of y. x may be reversed, transposed, sliced with a step or broadcast.
    x: f32[shape_0, shape_1, shape_2], read
    y: f32[shape_0, shape_1, shape_2], written */
-int iron_copy_f32_rank3_cuda(CUfunction kernel, CUstream stream, iron_tensor x, iron_tensor y,
-                             int32_t shape_0, int32_t shape_1, int32_t shape_2);
+int iron_copy_f32_rank3_cuda_load(iron_cuda_kernel *kernel, CUmodule module);
+int iron_copy_f32_rank3_cuda(const iron_cuda_kernel *kernel, CUstream stream, iron_tensor x,
+                             iron_tensor y, int32_t shape_0, int32_t shape_1, int32_t shape_2);
 
-#define iron_rms_norm_f16_vec4_with_w_cuda_symbol "iron_rms_norm_f16_vec4_with_w_688a653a"
 /* One group per row. A residual is added to the weighted result (y = residual + norm(x) * w).
    x: f16[R, N], read
    w: f16[N], read
    y: f16[R, N], written */
-int iron_rms_norm_f16_vec4_with_w_cuda(CUfunction kernel, CUstream stream, iron_tensor x,
-                                       iron_tensor w, iron_tensor y, float eps, int32_t R,
-                                       int32_t N);
+int iron_rms_norm_f16_vec4_with_w_cuda_load(iron_cuda_kernel *kernel, CUmodule module);
+int iron_rms_norm_f16_vec4_with_w_cuda(const iron_cuda_kernel *kernel, CUstream stream,
+                                       iron_tensor x, iron_tensor w, iron_tensor y, float eps,
+                                       int32_t R, int32_t N);
 
-#define iron_softmax_f32_no_log_vec1_cuda_symbol "iron_softmax_f32_no_log_vec1_1a470573"
 /* One group per row; sums are f32. `LOG` gives log(y).
    x: f32[R, N], read
    y: f32[R, N], written */
-int iron_softmax_f32_no_log_vec1_cuda(CUfunction kernel, CUstream stream, iron_tensor x,
-                                      iron_tensor y, float scale, int32_t R, int32_t N);
+int iron_softmax_f32_no_log_vec1_cuda_load(iron_cuda_kernel *kernel, CUmodule module);
+int iron_softmax_f32_no_log_vec1_cuda(const iron_cuda_kernel *kernel, CUstream stream,
+                                      iron_tensor x, iron_tensor y, float scale, int32_t R,
+                                      int32_t N);
 
 #endif
 

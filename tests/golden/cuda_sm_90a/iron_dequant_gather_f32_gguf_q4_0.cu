@@ -6,6 +6,7 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
                                                                     : __builtin_nanf(""))
+struct alignas(2) iron_u8x2 { u8 e[2]; };
 IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
   f32 y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -18,6 +19,7 @@ IRON_DEVICE u32 iron_min_u32(u32 a, u32 b) {
   return a < b ? a : b;
 }
 
+// takes any arguments
 extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q4_0(
     const u8* w_blocks,
     const u32* idx,
@@ -45,6 +47,41 @@ extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q
       const u8 w_blocks_at2 = w_blocks[(i64)row * w_blocks_stride0 + t2];
       const u8 w_blocks_at3 = w_blocks[(i64)row * w_blocks_stride0 + (t2 + 1)];
       const f32 s = iron_f16_to_f32((f16)(u16)((u16)w_blocks_at2 | iron_shl_u16((u16)w_blocks_at3, (u16)8)));
+      _choice = scale * (s * x);
+    }
+    y[(i64)r * y_stride0 + i] = _choice;
+  }
+}
+
+// needs rows of w.blocks at multiples of 2 bytes
+extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q4_0_words(
+    const u8* w_blocks,
+    const u32* idx,
+    f32* y,
+    const f32 scale,
+    const i32 V,
+    const i32 D,
+    const i32 R,
+    const i64 w_blocks_stride0,
+    const i64 y_stride0) {
+  const i32 thread_index = (i32)threadIdx.x;
+  const u32 group_index = blockIdx.x;
+  const i32 r = (i32)group_index;
+  const u32 wanted = idx[r];
+  const u32 row = iron_min_u32(wanted, (u32)(V - 1));
+  const bool t = wanted == 4294967295u;
+  for (i32 i = thread_index; i < D; i += 128) {
+    f32 _choice;
+    if (t) {
+      _choice = 0.0f;
+    } else {
+      const i32 t2 = (i >> 5) * 18;
+      const u8 w_blocks_at = w_blocks[(i64)row * w_blocks_stride0 + (t2 + 2 + (i & 15))];
+      const f32 x = (f32)(i32)((u32)w_blocks_at >> (u32)(((i & 31) >> 4) * 4) & 15u) - 8.0f;
+      const iron_u8x2 w_blocks_run = *(const iron_u8x2*)(w_blocks + (i64)row * w_blocks_stride0 + t2);
+      const u8 part = w_blocks_run.e[0];
+      const u8 part2 = w_blocks_run.e[1];
+      const f32 s = iron_f16_to_f32((f16)(u16)((u16)part | iron_shl_u16((u16)part2, (u16)8)));
       _choice = scale * (s * x);
     }
     y[(i64)r * y_stride0 + i] = _choice;

@@ -6,6 +6,7 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
                                                                     : __builtin_nanf(""))
+struct alignas(8) iron_f16x4 { f16 e[4]; };
 IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
   f32 y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -22,6 +23,7 @@ IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
 IRON_DEVICE f32 iron_sqrt_f32(f32 x) { return __fsqrt_rn(x); }
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
 
+// takes any arguments
 extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     const f16* x,
     const f16* w,
@@ -93,5 +95,76 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     y_run[1] = iron_f32_to_f16(out2);
     y_run[2] = iron_f32_to_f16(out3);
     y_run[3] = iron_f32_to_f16(out4);
+  }
+}
+
+// needs rows of x at multiples of 8 bytes, rows of w at multiples of 8 bytes, rows of y at multiples of 8 bytes
+extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w_words(
+    const f16* x,
+    const f16* w,
+    f16* y,
+    const f32 eps,
+    const i32 R,
+    const i32 N,
+    const i64 x_stride0,
+    const i64 y_stride0) {
+  __shared__ f32 pile[8];
+  const i32 thread_index = (i32)threadIdx.x;
+  const u32 group_index = blockIdx.x;
+  const i32 row = (i32)group_index;
+  const i32 t = thread_index * 4;
+  f32 squares = 0.0f;
+  for (i32 i = t; i < N; i += 1024) {
+    const iron_f16x4 x_run = *(const iron_f16x4*)(x + (i64)row * x_stride0 + i);
+    const f16 part = x_run.e[0];
+    const f16 part2 = x_run.e[1];
+    const f16 part3 = x_run.e[2];
+    const f16 part4 = x_run.e[3];
+    const f32 chunk = iron_f16_to_f32(part);
+    const f32 chunk2 = iron_f16_to_f32(part2);
+    const f32 chunk3 = iron_f16_to_f32(part3);
+    const f32 chunk4 = iron_f16_to_f32(part4);
+    const f32 t2 = iron_fma_f32(chunk3, chunk3, iron_fma_f32(chunk, chunk, chunk2 * chunk2));
+    squares = squares + iron_fma_f32(chunk4, chunk4, t2);
+  }
+  f32 total = squares;
+  for (i32 step = 1; step < 32; step *= 2) {
+    const f32 other = iron_shuffle_xor_f32(total, step);
+    const bool upper = (thread_index & step) != 0;
+    const f32 low = upper ? other : total;
+    const f32 high = upper ? total : other;
+    total = low + high;
+  }
+  if (thread_index % 32 == 0) {
+    pile[thread_index / 32] = total;
+  }
+  __syncthreads();
+  total = pile[0];
+  for (i32 run = 1; run < 8; ++run) {
+    const f32 next = pile[run];
+    total = total + next;
+  }
+  __syncthreads();
+  const f32 scale = 1.0f / iron_sqrt_f32(total / (f32)N + eps);
+  for (i32 i2 = t; i2 < N; i2 += 1024) {
+    const iron_f16x4 x_run2 = *(const iron_f16x4*)(x + (i64)row * x_stride0 + i2);
+    const f16 part5 = x_run2.e[0];
+    const f16 part6 = x_run2.e[1];
+    const f16 part7 = x_run2.e[2];
+    const f16 part8 = x_run2.e[3];
+    const f32 unit = iron_f16_to_f32(part5) * scale;
+    const f32 unit2 = iron_f16_to_f32(part6) * scale;
+    const f32 unit3 = iron_f16_to_f32(part7) * scale;
+    const f32 unit4 = iron_f16_to_f32(part8) * scale;
+    const iron_f16x4 w_run = *(const iron_f16x4*)(w + i2);
+    const f16 part9 = w_run.e[0];
+    const f16 part10 = w_run.e[1];
+    const f16 part11 = w_run.e[2];
+    const f16 part12 = w_run.e[3];
+    const f32 out = unit * iron_f16_to_f32(part9);
+    const f32 out2 = unit2 * iron_f16_to_f32(part10);
+    const f32 out3 = unit3 * iron_f16_to_f32(part11);
+    const f32 out4 = unit4 * iron_f16_to_f32(part12);
+    *(iron_f16x4*)(y + (i64)row * y_stride0 + i2) = iron_f16x4{{iron_f32_to_f16(out), iron_f32_to_f16(out2), iron_f32_to_f16(out3), iron_f32_to_f16(out4)}};
   }
 }

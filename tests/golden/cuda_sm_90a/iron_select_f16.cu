@@ -6,7 +6,10 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
                                                                     : __builtin_nanf(""))
+struct alignas(8) iron_u8x8 { u8 e[8]; };
+struct alignas(16) iron_f16x8 { f16 e[8]; };
 
+// takes any arguments
 extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
     const u8* c,
     const f16* a,
@@ -22,5 +25,49 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
     const f16 a_at = a[i];
     const f16 b_at = b[i];
     y[i] = (u8)(c_at != (u8)0) ? a_at : b_at;
+  }
+}
+
+// needs rows of c at multiples of 8 bytes, rows of a at multiples of 16 bytes, rows of b at multiples of 16 bytes, rows of y at multiples of 16 bytes, neighbours move 8 at a time
+extern "C" __global__ void __launch_bounds__(256) iron_select_f16_neighbours(
+    const u8* c,
+    const f16* a,
+    const f16* b,
+    f16* y,
+    const i32 N) {
+  const i32 thread_index = (i32)threadIdx.x;
+  const u32 group_index = blockIdx.x;
+  const i32 group0 = (i32)group_index;
+  const i32 i = group0 * 256 + thread_index;
+  const i32 t = i * 8;
+  if (t < N) {
+    const iron_u8x8 c_run = *(const iron_u8x8*)(c + t);
+    const u8 part = c_run.e[0];
+    const u8 part2 = c_run.e[1];
+    const u8 part3 = c_run.e[2];
+    const u8 part4 = c_run.e[3];
+    const u8 part5 = c_run.e[4];
+    const u8 part6 = c_run.e[5];
+    const u8 part7 = c_run.e[6];
+    const u8 part8 = c_run.e[7];
+    const iron_f16x8 a_run = *(const iron_f16x8*)(a + t);
+    const f16 part9 = a_run.e[0];
+    const f16 part10 = a_run.e[1];
+    const f16 part11 = a_run.e[2];
+    const f16 part12 = a_run.e[3];
+    const f16 part13 = a_run.e[4];
+    const f16 part14 = a_run.e[5];
+    const f16 part15 = a_run.e[6];
+    const f16 part16 = a_run.e[7];
+    const iron_f16x8 b_run = *(const iron_f16x8*)(b + t);
+    const f16 part17 = b_run.e[0];
+    const f16 part18 = b_run.e[1];
+    const f16 part19 = b_run.e[2];
+    const f16 part20 = b_run.e[3];
+    const f16 part21 = b_run.e[4];
+    const f16 part22 = b_run.e[5];
+    const f16 part23 = b_run.e[6];
+    const f16 part24 = b_run.e[7];
+    *(iron_f16x8*)(y + t) = iron_f16x8{{(u8)(part != (u8)0) ? part9 : part17, (u8)(part2 != (u8)0) ? part10 : part18, (u8)(part3 != (u8)0) ? part11 : part19, (u8)(part4 != (u8)0) ? part12 : part20, (u8)(part5 != (u8)0) ? part13 : part21, (u8)(part6 != (u8)0) ? part14 : part22, (u8)(part7 != (u8)0) ? part15 : part23, (u8)(part8 != (u8)0) ? part16 : part24}};
   }
 }
