@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.functions import shared_functions, words
+from iron.backends.clike.functions import shared_functions
 from iron.dtypes import DTYPES, DType
 from iron.ir.core import Kernel
 from iron.targets.nvidia import STATIC_SHARED
@@ -102,6 +102,17 @@ def _atomics() -> dict[str, str]:
         for kind, instruction in names.items()
         for t in ("i32", "u32")
         for where in ("shared", "global")
+    }
+
+
+def words() -> dict[str, str]:
+    """Neighbours that one instruction moves, or a few of 16 bytes."""
+    return {
+        f"iron_{t}x{size}": (
+            f"struct alignas({min(16, size * t.bytes)}) iron_{t}x{size} {{ {t} e[{size}]; }};"
+        )
+        for t in DTYPES.values()
+        for size in (2, 4, 8, 16, 32, 64)
     }
 
 

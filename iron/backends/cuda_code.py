@@ -45,15 +45,15 @@ def code_of(
 
     With `wide`, accesses of an already scalar kernel, as in `clike.render`.
     """
-    symbol = symbol or symbol_of(kernel)
+    symbol = symbol or entry_name(kernel)
     text = render(kernel if wide else scalarise(kernel), dialect, symbol, wide)
     found = fields(kernel)
     assert [f.dtype for f in found] == [a.dtype for a in text.arguments]
     return Code(kernel.name, symbol, text, found, kernel.threads, text.dynamic)
 
 
-def symbol_of(kernel: Kernel) -> str:
-    """What an entry is called when nothing else is asked for."""
+def entry_name(kernel: Kernel) -> str:
+    """The symbol of a kernel that is alone in its module."""
     return "iron_" + re.sub(r"\W", "_", kernel.name)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iron.backends.clike.dialect import Dialect
-from iron.backends.clike.functions import shared_functions, words
-from iron.backends.cuda import CUDA
+from iron.backends.clike.functions import shared_functions
+from iron.backends.cuda import CUDA, words
 from iron.dtypes import DTYPES, DType
 
 TYPEDEFS = """

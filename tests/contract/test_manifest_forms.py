@@ -57,7 +57,7 @@ def sampled(name: str) -> tuple[Specialised, Interpreted, dict[str, Any]]:
 
 
 def trial(rng: np.random.Generator, call: Interpreted, entry: dict[str, Any]) -> dict[str, Any]:
-    """Sizes near those of the call, and where its tensors might lie, aligned more often than not."""
+    """Sizes near those of the call, and where tensors might lie, aligned more often than not."""
     dims = dict(call.binding.dims)
     for name in dims:
         dims[name] = int(rng.choice([dims[name], 1, 24, 32, 96]))
@@ -127,7 +127,7 @@ def test_a_condition_that_is_left_out_is_seen(lacks: str):
     record = copy.deepcopy(sampled("copy")[2])
     form = record["targets"][0]["forms"][0]
     kept = [c for c in form["requires"] if lacks not in c["text"]]
-    assert len(kept) == len(form["requires"]) - 1
+    assert len(kept) < len(form["requires"])
     form["requires"] = kept
     assert disagreements("copy", record)[0]
 

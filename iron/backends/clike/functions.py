@@ -17,17 +17,6 @@ _UNSIGNED = [t for t in DTYPES.values() if t.kind == "u"]
 _INTEGERS = [*_UNSIGNED, *_SIGNED]  # signed definitions call unsigned ones
 
 
-def words() -> dict[str, str]:
-    """Neighbours that one instruction moves, or a few of 16 bytes, by name."""
-    return {
-        f"iron_{t}x{size}": (
-            f"struct alignas({min(16, size * t.bytes)}) iron_{t}x{size} {{ {t} e[{size}]; }};"
-        )
-        for t in DTYPES.values()
-        for size in (2, 4, 8, 16, 32, 64)
-    }
-
-
 def shared_functions(before: str, long_suffix: str = "ll") -> dict[str, str]:
     """Name to definition, callees before callers; `before` qualifies each function."""
     made: dict[str, str] = {}

@@ -1,6 +1,7 @@
 """Deliberately wrong kernels and texts: each is seen, and the error says where."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +204,22 @@ def test_this_process_goes_on_after_every_fault(name: str):
     test_one_element_past_an_array(name, True)
     test_one_element_past_a_shared_array(name)
     assert run_total(opened(name)).all()
+
+
+@pytest.mark.parametrize("line", ["device f32* other = {pile};", "threadgroup f32* other = y;"])
+def test_a_pointer_into_another_address_space_is_refused(line: str):
+    """Where the text has address spaces; the line alone, into its own space, is right."""
+
+    def mixed(there: str) -> np.ndarray:
+        def edit(lines: Sequence[str]) -> list[str]:
+            (pile, *_) = re.findall(r"threadgroup f32 (\w+)\[", "\n".join(lines))
+            at = next(n for n, x in enumerate(lines) if "const i32 thread_index" in x)
+            return [*lines[: at + 1], "  " + there.format(pile=pile), *lines[at + 1 :]]
+
+        return run_total(edited("msl-text", edit))
+
+    right = line.replace("device", "threadgroup") if "pile" in line else "device f32* other = y;"
+    assert mixed(right).all()
+    with pytest.raises(KernelError, match=r"address.space") as wrong:
+        mixed(line)
+    assert wrong.value.id == "E0901"
