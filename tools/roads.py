@@ -1,4 +1,4 @@
-"""A pytest plugin: CPU seconds per road, what was not run, and a budget that fails the suite.
+"""A pytest plugin: CPU seconds by road and file, what was not run, a budget that fails the suite.
 
 A road is a folder directly under `tests/`. With CI=true a road that ran nothing, and every
 skipped test, is a failure; elsewhere both are named. Tests marked `slow` wait for
@@ -18,6 +18,8 @@ import pytest
 
 # Twelve minutes on two cores.
 BUDGET_CPU_SECONDS = 24 * 60
+# Files that the table of a whole run names, dearest first
+DEAREST = 20
 # How many tests wait, by what they wait for
 WAITING = pytest.StashKey[Counter[str]]()
 # Backends whose device is a package that CI installs
@@ -102,6 +104,7 @@ class Roads:
         self.root = Path(config.rootpath) / "tests"
         self.whole = not config.args or config.args == ["tests"]
         self.cpu: dict[str, float] = defaultdict(float)
+        self.files: dict[str, float] = defaultdict(float)
         self.ran: Counter[str] = Counter()
         self.skipped: list[tuple[str, str]] = []
         self.faults: list[str] = []
@@ -116,7 +119,9 @@ class Roads:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """One call for each phase of each test, on the controller."""
         road = road_of(report.nodeid)
-        self.cpu[road] += getattr(report, "cpu", 0.0)
+        spent = getattr(report, "cpu", 0.0)
+        self.cpu[road] += spent
+        self.files[report.nodeid.split("::")[0]] += spent
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected"
             self.skipped.append((report.nodeid, reason))
@@ -157,6 +162,9 @@ class Roads:
         out.line(
             f"{'total':12} {sum(self.ran.values()):6} tests {sum(self.cpu.values()):8.1f} CPU s"
         )
+        dearest = sorted(self.files.items(), key=lambda pair: -pair[1])[:DEAREST]
+        for file, spent in dearest if self.whole else ():
+            out.line(f"{spent:8.1f} CPU s {file}")
         for name in self.idle():
             out.line(f"not run: road {name}")
         for reason, count in self.stash.get(WAITING, Counter()).items():

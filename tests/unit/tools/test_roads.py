@@ -50,6 +50,9 @@ def test_a_whole_run_is_right(suite: Path):
     assert lines["odd"][1] == "1"
     assert lines["total"][1] == "3"
     assert "3 passed, 1 deselected" in text
+    assert {line.split()[3] for line in text.splitlines() if " CPU s tests/" in line} == {
+        *("tests/fast/test_one.py", "tests/odd/test_two.py"),
+    }
     assert "not run: 1 tests: slow, they wait for --full (make full)" in text
 
 
