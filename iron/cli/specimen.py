@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iron.check.expand import ConcreteCase, Declared, expand
-from iron.check.interpret import SIMD, read_call
+from iron.check.interpret import read_call
 from iron.check.prepare import prepare
 from iron.check.tolerance import CaseError
 from iron.cli.configuration import Configuration
@@ -84,7 +84,7 @@ def choose(
         kept = {n: v for n, v in case.consts.items() if n not in case.choice or n in own}
         for consts in candidates(declared, target, {**kept, **extra}):
             try:
-                return _read(declared, case, consts)
+                return _read(declared, case, consts, target.simd)
             except KernelError as wrong:
                 refused = refused or wrong
     if refused is not None:
@@ -131,17 +131,19 @@ def spelled(value: Any) -> str:
     return str(getattr(value, "name", value))
 
 
-def _read(declared: KernelFunction, case: ConcreteCase, consts: Mapping[str, Any]) -> Specimen:
-    """The kernel at one binding; E0702 where a requirement does not hold there."""
+def _read(
+    declared: KernelFunction, case: ConcreteCase, consts: Mapping[str, Any], simd: int
+) -> Specimen:
+    """The kernel at one binding and width; E0702 where a requirement does not hold there."""
     try:
         arguments = {**prepare(case).arguments, **consts}
     except CaseError as wrong:
         raise error("E0803", f"{case.label}: {wrong}") from None
-    read = read_call(declared, arguments, SIMD)
+    read = read_call(declared, arguments, simd)
     _, failed = evaluate(read.kernel, read.scalars, read.binding.dims)
     if failed:
         raise error("E0702", failed[0].message, failed[0].loc, declared.name)
-    kernel = traced(declared, read.binding, SIMD).kernel
+    kernel = traced(declared, read.binding, simd).kernel
     bound = read.binding.consts
     taken = replace(case, choice={name: bound[name] for name in case.choice})
     return Specimen(taken, kernel, read.binding.dims, bound)

@@ -6,7 +6,7 @@ Source: the rules of the cache formats of `iron.quant.format`, by groups along a
 import numpy as np
 
 from iron.lang import EXACT, Const, In, InOut, bf16, dims, dtypes, f16, f32, groups, kernel
-from iron.lang import require, thread, u8, u32
+from iron.lang import require, simd_width, thread, u8, u32
 from iron.quant.codec.nearest import affine_code, extremes, group_bias, group_scale, put_codes
 from iron.quant.codec.nearest import scaled_code
 from iron.quant.format import by_name
@@ -38,7 +38,7 @@ def kv_quantize_append(
     the capacity S writes nothing; with `RING` it wraps round. Two rows at one slot are the
     caller's error.
     """
-    g, h, r = groups(D // GROUP, H, R, threads=32)
+    g, h, r = groups(D // GROUP, H, R, threads=max(32, simd_width))
     require(D % GROUP == 0, "the row length D must be a multiple of the format's group")
     wanted = position[r]
     slot = wanted % u32(S) if RING else wanted

@@ -6,7 +6,7 @@ Source: the definition; the formats and their decoding are those of `iron.quant.
 import numpy as np
 
 from iron.lang import CODEC, Const, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32, formats
-from iron.lang import groups, kernel, minimum, require, thread
+from iron.lang import groups, kernel, minimum, require, simd_width, thread
 from iron.quant.codec import combine
 from iron.quant.format import FORMATS, by_name
 
@@ -26,16 +26,18 @@ def dequantize(
     WHOLE: Const = True,
     SPAN: Const = 1024,
 ):
-    """One group of 32 threads per SPAN weights of a row; each is rounded once to T.
+    """One group of 32 or 64 threads per SPAN weights of a row; each is rounded once to T.
 
-    32 neighbours take their factors together where the format's groups and blocks allow. `WHOLE`
-    needs no mask.
+    Neighbours take their factors together where the format's groups and blocks allow. `WHOLE` needs
+    no mask.
     """
-    part, n = groups(cdiv(K, SPAN), N, threads=32)
-    require(K % 32 == 0 or not WHOLE, "the row length K must be a multiple of 32")
-    for base in range(part * SPAN, minimum(part * SPAN + SPAN, K), 32):
+    width = max(32, simd_width)
+    span = cdiv(SPAN, width) * width
+    part, n = groups(cdiv(K, span), N, threads=width)
+    require(K % width == 0 or not WHOLE, "the row length K must be a multiple of the threads")
+    for base in range(part * span, minimum(part * span + span, K), width):
         k = base + thread
-        if WHOLE and FMT.group % 32 == 0 and FMT.block % 32 == 0:
+        if WHOLE and FMT.group % width == 0 and FMT.block % width == 0:
             s, t = FMT.factors(w, n, base // FMT.group if FMT.group else 0)
             x = FMT.code(w, n, base // FMT.block, base % FMT.block + thread)
             y[n, k] = combine(FMT, x, s, t).to(T)

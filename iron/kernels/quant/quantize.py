@@ -7,7 +7,7 @@ quantisation), with the arithmetic of its host encoder.
 import numpy as np
 
 from iron.lang import EXACT, Const, In, Out, bf16, dims, dtypes, f16, f32, groups, kernel
-from iron.lang import require, thread, u8, u32
+from iron.lang import require, simd_width, thread, u8, u32
 from iron.quant.codec.nearest import affine_code, extremes, group_bias, group_scale, put_codes
 from iron.quant.codec.nearest import scaled_code
 from iron.quant.format import by_name
@@ -38,7 +38,7 @@ def quantize(
     Codes are made against the stored scale. NaN or infinity among the elements makes the scale
     NaN, infinite or E8M0 255, since a kernel cannot refuse.
     """
-    g, r = groups(K // GROUP, R, threads=32)
+    g, r = groups(K // GROUP, R, threads=max(32, simd_width))
     require(K % GROUP == 0, "the row length K must be a multiple of the format's group")
     low, high = extremes(x[r], g * GROUP, GROUP)
     held, scale = group_scale(FORMAT, low, high, S)
@@ -64,7 +64,7 @@ def quantize_affine(
 
     NaN or infinity among the elements makes scale or bias not finite.
     """
-    g, r = groups(K // GROUP, R, threads=32)
+    g, r = groups(K // GROUP, R, threads=max(32, simd_width))
     require(K % GROUP == 0, "the row length K must be a multiple of the format's group")
     low, high = extremes(x[r], g * GROUP, GROUP)
     kept, bias, s, b = group_bias(FORMAT, low, high, S)

@@ -7,7 +7,7 @@ scale kept in f32 and the sum of the codes as an integer.
 import numpy as np
 
 from iron.lang import EXACT, In, Out, absolute, bf16, dims, dtypes, f16, f32, group_max, group_sum
-from iron.lang import groups, i8, i32, kernel, require, rint, thread, where
+from iron.lang import groups, i8, i32, kernel, require, rint, simd_width, thread, where
 
 M, K = dims("M K")
 T = dtypes("T", f32, f16, bf16)
@@ -23,14 +23,19 @@ def quantize_blocks(
     """One group per block of 32; `total` is the sum of a block's codes.
 
     A block of zeros has the scale 0. NaN or infinity in a block makes its scale NaN or infinite.
+    A simdgroup of 64 threads gives half of them no element.
     """
-    b, m = groups(K // 32, M, threads=32)
+    b, m = groups(K // 32, M, threads=max(32, simd_width))
     require(K % 32 == 0, "the row length K must be a multiple of 32")
-    value = x[m, b * 32 + thread].to(f32)
+    inside = thread < 32 if simd_width > 32 else True
+    value = f32(0)
+    if inside:
+        value = x[m, b * 32 + thread].to(f32)
     step = group_max(absolute(value)) / 127.0
     inverse = where(step > 0.0, 1.0 / step, 0.0)
     held = rint(value * inverse).to(i32)
-    code[m, b * 32 + thread] = held.to(i8)
+    if inside:
+        code[m, b * 32 + thread] = held.to(i8)
     sum_of = group_sum(held)
     if thread == 0:
         scale[m, b] = step

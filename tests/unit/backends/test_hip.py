@@ -14,7 +14,7 @@ from iron.errors import KernelError
 from iron.ir.core import Kernel
 from iron.targets.amd import GFX90A, GFX942, GFX1100, GFX1201, wide
 from iron.targets.target import Target
-from tests.unit.backends.samples import texts
+from tests.unit.backends.samples import kernels, texts
 from tests.unit.ir.handmade import Handmade
 
 OTHERS = [GFX90A, GFX1100, wide(GFX1100), wide(GFX1201)]
@@ -25,7 +25,7 @@ def compiles(target: Target) -> int:
     for name, text in texts(target, HIP[target.simd]):
         (found,) = resources(compile_text(text.source, target, name))
         assert found.symbol == text.symbol
-        assert found.wave == target.simd
+        assert found.wave == target.simd == kernels(target)[name].simd
         assert found.spilled_registers == 0, name
         assert found.shared_bytes <= target.shared_bytes
         count += 1
