@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from iron.backends import clang
+from iron.backends.clike.render import render
+from iron.backends.cuda_code import Code, entry_name, fields
+from iron.backends.hip import HIP
+from iron.ir.core import Kernel
+from iron.passes.scalarise import scalarise
 from iron.targets.target import Target
 
 _FLAGS = (
@@ -10,6 +15,13 @@ _FLAGS = (
     *("-std=c++17", "-O3", "-mcode-object-version=5", "-ffp-contract=off"),
     "-fuse-cuid=none",  # a digest of the file's path
 )
+
+
+def code_of(kernel: Kernel) -> Code:
+    """The text of a lowered kernel for waves of the width it was read at, and its arguments."""
+    symbol = entry_name(kernel)
+    text = render(scalarise(kernel), HIP[kernel.simd], symbol)
+    return Code(kernel.name, symbol, text, fields(kernel), kernel.threads)
 
 
 def flags(target: Target) -> tuple[str, ...]:

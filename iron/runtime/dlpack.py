@@ -22,6 +22,7 @@ DEVICES = {
     METAL: "metal",
     VULKAN: "vulkan",
 }
+_DEFAULT_STREAM = {CUDA: 1, ROCM: 0}
 _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}
 
 
@@ -77,13 +78,14 @@ def read(array: Any) -> Foreign:
 def _capsule(array: Any) -> Any:
     """The capsule; launches go to the current stream of PyTorch and CuPy, so those need not wait.
 
-    Other libraries make their work precede the legacy default stream (1).
+    Other libraries make their work precede the default stream: 1 on CUDA, 0 on ROCm.
     """
     device = getattr(array, "__dlpack_device__", None)
-    if device is None or int(device()[0]) != CUDA:
+    default = _DEFAULT_STREAM.get(int(device()[0])) if device is not None else None
+    if default is None:
         return array.__dlpack__()
     ordered = type(array).__module__.partition(".")[0] in ("torch", "cupy")
-    return array.__dlpack__(stream=-1 if ordered else 1)
+    return array.__dlpack__(stream=-1 if ordered else default)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

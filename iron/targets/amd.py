@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from iron.errors import error
 from iron.targets.target import Target
 
 MAX_THREADS = 1024
@@ -28,7 +29,27 @@ GFX942 = _gpu("gfx942", 64, "cdna")
 GFX1100 = _gpu("gfx1100", 32, "rdna")
 GFX1201 = _gpu("gfx1201", 32, "rdna")
 
+# Other members of the generations, as far as clang 19 knows them; all as their nearest relative.
+_CDNA = ("gfx908", "gfx940", "gfx941")
+_RDNA = (
+    *("gfx1010", "gfx1011", "gfx1012", "gfx1013", "gfx1030", "gfx1031", "gfx1032", "gfx1033"),
+    *("gfx1034", "gfx1035", "gfx1036", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151"),
+    *("gfx1152", "gfx1200"),
+)
+
 LEVELS = {t.name: t for t in (GFX90A, GFX942, GFX1100, GFX1201)}
+
+
+def of_architecture(name: str) -> Target:
+    """The target of a GPU that LLVM calls `name`. E0603 for one that clang 19 does not know."""
+    if name in LEVELS:
+        return LEVELS[name]
+    if name in _CDNA:
+        return _gpu(name, 64, "cdna")
+    if name in _RDNA:
+        return _gpu(name, 32, "rdna")
+    known = ", ".join(sorted({*LEVELS, *_CDNA, *_RDNA}))
+    raise error("E0603", f"this GPU is a {name or 'GPU without a name'}", help=f"known are {known}")
 
 
 def wide(target: Target) -> Target:

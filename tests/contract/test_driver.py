@@ -12,18 +12,28 @@ from iron.ir.build import Builder
 from iron.ir.core import Kernel, Param, Value
 from iron.ir.types import Type, tensor
 from iron.runtime.driver import BACKENDS, Driver, Executable, driver
+from tests.contract import fake_hip
 from tests.contract.fake_driver import FakeDriver
 
-DEVICES = ("cuda", "vulkan")
+DEVICES = ("cuda", "vulkan", "hip")
+FAKES = {"fake": FakeDriver, "fake hip": fake_hip.fake_driver}
 DRIVERS = [
     *(pytest.param(n, marks=pytest.mark.device(n)) if n in DEVICES else n for n in BACKENDS),
-    "fake",
+    *FAKES,
 ]
 
 
 @pytest.fixture(params=DRIVERS)
 def backend(request: pytest.FixtureRequest) -> Driver:
-    return FakeDriver() if request.param == "fake" else driver(request.param)
+    """Each backend, and drivers of fake devices that run their text on fibres."""
+    return FAKES[request.param]() if request.param in FAKES else driver(request.param)
+
+
+@pytest.fixture
+def much(request: pytest.FixtureRequest) -> int:
+    """Groups that take every device far longer than one."""
+    name = request.node.callspec.params["backend"]
+    return {"interp": 4096, "fake": 64}.get(name, 4096 if name in FAKES else 1 << 18)
 
 
 def make(
@@ -222,15 +232,14 @@ def test_elapsed_runs_in_order_and_times_each(backend: Driver) -> None:
     assert backend.elapsed([]) == []
 
 
-def test_elapsed_tells_much_work_from_little(backend: Driver) -> None:
+def test_elapsed_tells_much_work_from_little(backend: Driver, much: int) -> None:
     loaded = backend.load(scaled("twice", 2.0))
 
     def launch(groups: int) -> Callable[[], None]:
         x, y = (backend.upload(np.ones(groups * 32, np.float32)) for _ in range(2))
         return loaded.bind({"x": x, "y": y}, {}, {"G0": groups}, (groups,))
 
-    small = {"interp": 4096, "fake": 64}
-    little, much = launch(1), launch(small.get(backend.name, 1 << 18))
-    little(), much()
-    taken = backend.elapsed([little, much] * 3)
+    one, many = launch(1), launch(much)
+    one(), many()
+    taken = backend.elapsed([one, many] * 3)
     assert min(taken[1::2]) > 2 * min(taken[0::2])

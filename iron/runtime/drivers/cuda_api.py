@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from iron.errors import KernelError, error
+from iron.targets.nvidia import MOST_GROUPS
 
 INSTALL = "pip install 'iron-kernels[cuda]'"
 NO_DRIVER = "install NVIDIA's driver, 580 or later"
@@ -131,12 +132,16 @@ class Api:
         found = str(getattr(result, "name", result))
         return found.removeprefix("CUDA_ERROR_")
 
+    def most_groups(self, threads: int) -> int:
+        """The groups that one launch may have, whatever their `threads`."""
+        return MOST_GROUPS
+
     # --- code -------------------------------------------------------------------------------------
 
-    def function(self, cubin: bytes, symbol: str, shared: int) -> Any:
+    def function(self, code: bytes, symbol: str, shared: int) -> Any:
         """The kernel of a module, in memory; it may ask for `shared` bytes at a launch."""
         self.enter()
-        module = self.call("cuModuleLoadData", cubin)
+        module = self.call("cuModuleLoadData", code)
         function = self.call("cuModuleGetFunction", module, symbol.encode())
         if shared:
             which = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

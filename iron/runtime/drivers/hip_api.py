@@ -1,0 +1,224 @@
+"""AMD's driver interface, as far as Iron uses it: every result checked, addresses as ints.
+
+The only file that calls `hip.hip` of hip-python. Tests hand in a module of the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from iron.errors import KernelError, error
+from iron.targets.amd import MOST_THREADS_OF_A_LAUNCH
+
+INSTALL = "pip install 'iron-kernels[hip]'"
+NO_RUNTIME = "install AMD's ROCm runtime, 6.0 or later (the library libamdhip64)"
+NO_GPU = "the kernel driver amdgpu must be loaded, and the user in the groups render and video"
+OLDEST = 60_000_000
+"""HIP 6.0, the first runtime whose device properties hip-python 10 reads."""
+
+OUTSIDE = ("IllegalAddress",)
+LASTING = (*OUTSIDE, "LaunchFailure", "Assert", "ECCNotCorrectable", "IllegalState")
+"""Faults after which a process launches nothing more."""
+
+
+def bindings() -> Any:
+    """`hip.hip` of hip-python. E0603 with the command that installs what is missing."""
+    try:
+        found = import_module("hip")
+    except ImportError as absent:
+        raise error("E0603", f"no module named {absent.name}", help=INSTALL) from None
+    binding = getattr(found, "hip", None)
+    if not hasattr(binding, "hipModuleLaunchKernel"):
+        raise error("E0603", "the module `hip` is not that of hip-python", help=INSTALL)
+    return binding
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a device says of itself; `architecture` is LLVM's name, `runtime` HIP's version."""
+
+    name: str
+    architecture: str
+    memory: int
+    processors: int
+    runtime: str
+
+
+class Api:
+    """One device; HIP has one context for each device and process, which PyTorch shares."""
+
+    def __init__(self, binding: Any, ordinal: int = 0) -> None:
+        self.hip = binding
+        self.ordinal = ordinal
+        self.lost = False
+        self._success = binding.hipError_t.hipSuccess
+        self._images: list[bytes] = []
+        self._open()
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        try:
+            (result,) = self.hip.hipInit(0)
+        except RuntimeError as absent:  # hip-python opens the library at the first call
+            raise error("E0603", f"HIP's library is missing: {absent}", help=NO_RUNTIME) from None
+        if result != self._success:
+            raise error("E0603", f"no AMD GPU: {_named(result)}", help=NO_GPU)
+        self._version = int(self.call("hipRuntimeGetVersion"))
+        if self._version < OLDEST:
+            raise error("E0603", f"the runtime is HIP {self._spelled()}", help=NO_RUNTIME)
+        count = int(self.call("hipGetDeviceCount"))
+        if self.ordinal >= count:
+            found = f"there are {count} AMD GPUs, and no GPU {self.ordinal}"
+            raise error("E0603", found, help=NO_GPU)
+        self.enter()
+
+    def _spelled(self) -> str:
+        return f"{self._version // 10_000_000}.{self._version // 100_000 % 100}"
+
+    def facts(self) -> Facts:
+        """The device's name, architecture, bytes of memory and compute units."""
+        found = self.call("hipGetDeviceProperties", self.ordinal)
+        return Facts(
+            _text(found.name),
+            _text(found.gcnArchName).partition(":")[0],
+            int(found.totalGlobalMem),
+            int(found.multiProcessorCount),
+            self._spelled(),
+        )
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def call(self, name: str, *args: Any) -> Any:
+        """The function's one result, or None; a fault is a KernelError."""
+        result, *rest = getattr(self.hip, name)(*args)
+        if result != self._success:
+            raise self.fault(result, name)
+        return rest[0] if rest else None
+
+    def enter(self) -> None:
+        """Makes the device the one of this thread."""
+        self.call("hipSetDevice", self.ordinal)
+
+    def fault(self, result: Any, what: str) -> KernelError:
+        """What a failed call means for the user."""
+        name = _named(result)
+        self.lost = self.lost or name in LASTING
+        if name == "OutOfMemory":
+            return error(
+                "E0502", "the GPU's memory is full", help="free arrays, or use smaller ones"
+            )
+        if name in OUTSIDE:
+            return error(
+                "E0404",
+                f"a kernel reached outside its memory, and the GPU stopped it ({name})",
+                notes=("nothing more can be launched from this process",),
+                help='run the call under `iron.use("interp")`, which names the line',
+            )
+        if name == "NoBinaryForGpu":
+            return error("E0901", f"{what}: the code object is of another GPU")
+        return error("E0901", f"{what}: HIP error {name}")
+
+    # --- code -------------------------------------------------------------------------------------
+
+    def most_groups(self, threads: int) -> int:
+        """The groups of `threads` that one launch may have: its threads are a number of 32 bits."""
+        return MOST_THREADS_OF_A_LAUNCH // threads
+
+    def function(self, code: bytes, symbol: str, shared: int) -> Any:
+        """The kernel of a code object, in memory. Group memory is declared in it, so no `shared`.
+
+        The code object stays alive: the runtime may read it as late as the first launch.
+        """
+        assert not shared
+        self.enter()
+        self._images.append(code)
+        module = self.call("hipModuleLoadData", code)
+        return self.call("hipModuleGetFunction", module, symbol.encode())
+
+    def launcher(
+        self,
+        function: Any,
+        grid: tuple[int, int],
+        threads: int,
+        shared: int,
+        parameters: int,
+        stream: Callable[[], int],
+    ) -> Callable[[], None]:
+        """A launch on the stream that `stream()` names; `parameters` is the packed arguments."""
+        launch, success = self.hip.hipModuleLaunchKernel, self._success
+        x, y = grid
+
+        def run() -> None:
+            (result,) = launch(function, x, y, 1, threads, 1, 1, shared, stream(), parameters, None)
+            if result != success:
+                again(result)
+
+        def again(result: Any) -> None:
+            """A thread in which another device is current gets ours."""
+            if _named(result) not in ("InvalidContext", "InvalidHandle", "InvalidDevice"):
+                raise self.fault(result, "launch")
+            self.enter()
+            args = (x, y, 1, threads, 1, 1, shared, stream(), parameters, None)
+            self.call("hipModuleLaunchKernel", function, *args)
+
+        return run
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> int:
+        """The address of `size` new bytes, aligned to 256."""
+        self.enter()
+        return int(self.call("hipMalloc", max(1, size)))
+
+    def free(self, address: int) -> None:
+        """Gives memory back; the device finishes what uses it first. A lost device has none."""
+        if not self.lost:
+            self.enter()
+            self.call("hipFree", address)
+
+    def send(self, to: int, host: int, size: int) -> None:
+        """Copies from host memory; earlier launches on the default stream come first."""
+        if size:
+            self.enter()
+            self.call("hipMemcpyHtoD", to, host, size)
+
+    def fetch(self, host: int, at: int, size: int) -> None:
+        """Copies to host memory, after what was launched on the default stream."""
+        if size:
+            self.enter()
+            self.call("hipMemcpyDtoH", host, at, size)
+
+    def synchronise(self) -> None:
+        """Waits for everything launched from this process on the device."""
+        self.enter()
+        self.call("hipDeviceSynchronize")
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def event(self) -> Any:
+        """A new event that keeps time."""
+        return self.call("hipEventCreate")
+
+    def record(self, event: Any, stream: int) -> None:
+        """Marks the end of what is on the stream so far."""
+        self.call("hipEventRecord", event, stream)
+
+    def between(self, first: Any, last: Any) -> float:
+        """Seconds between two events that have happened."""
+        return float(self.call("hipEventElapsedTime", first, last)) / 1e3
+
+    def drop(self, event: Any) -> None:
+        """Gives an event back."""
+        self.call("hipEventDestroy", event)
+
+
+def _named(result: Any) -> str:
+    return str(getattr(result, "name", result)).removeprefix("hipError")
+
+
+def _text(name: Any) -> str:
+    return name.split(b"\0")[0].decode() if isinstance(name, bytes) else str(name)
