@@ -17,7 +17,7 @@ METALLIB: Final = """#!/bin/sh
 set -e
 cd "$(dirname "$0")"
 for source in *.metal; do
-  xcrun -sdk macosx metal -std=metal3.1 -c "$source" -o "${source%.metal}.air"
+  xcrun -sdk macosx metal -std=metal3.1 -fno-fast-math -c "$source" -o "${source%.metal}.air"
 done
 xcrun -sdk macosx metallib ./*.air -o kernels.metallib
 rm -f ./*.air

@@ -23,7 +23,8 @@ RUNS = {
     "cuda": "an NVIDIA GPU, through NVRTC",
     "cuda-text": "CUDA text as C++ on this processor; slow, for tests",
     "vulkan": "any Vulkan device, through SPIR-V",
-    "hip": "an AMD GPU, through clang; never run on one yet",
+    "hip": "an AMD GPU, through clang",
+    "metal": "the GPU of a Mac, through Metal",
     "hip-text-32": "HIP text for waves of 32 lanes, as C++ on this processor",
     "hip-text-64": "HIP text for waves of 64 lanes, as C++ on this processor",
     "msl-text": "Metal text as C++ on this processor",
@@ -34,6 +35,7 @@ INSTALL = {
     "cpu": "pip install llvmlite",
     "cuda": "pip install 'iron-kernels[cuda]'",
     "hip": "pip install 'iron-kernels[hip]'",
+    "metal": "pip install 'iron-kernels[metal]'",
 }
 
 

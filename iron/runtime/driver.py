@@ -89,6 +89,7 @@ BACKENDS: dict[str, str] = {
     "cuda-text": "iron.shims.cuda_text",
     "vulkan": "iron.runtime.drivers.vulkan",
     "hip": "iron.runtime.drivers.hip",
+    "metal": "iron.runtime.drivers.metal",
     "hip-text-32": "iron.shims.hip_text:open_wave32",
     "hip-text-64": "iron.shims.hip_text:open_wave64",
     "msl-text": "iron.shims.metal_text",

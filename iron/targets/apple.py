@@ -11,6 +11,8 @@ from iron.targets.target import Target
 SIMD = 32
 MAX_THREADS = 1024
 SHARED = 32 << 10
+MOST_GROUPS = (1 << 32) - 1
+"""A group's number is a `uint` of the text."""
 
 
 def _gpu(family: str, *features: str) -> Target:

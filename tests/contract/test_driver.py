@@ -12,11 +12,11 @@ from iron.ir.build import Builder
 from iron.ir.core import Kernel, Param, Value
 from iron.ir.types import Type, tensor
 from iron.runtime.driver import BACKENDS, Driver, Executable, driver
-from tests.contract import fake_hip
+from tests.contract import fake_hip, fake_metal
 from tests.contract.fake_driver import FakeDriver
 
-DEVICES = ("cuda", "vulkan", "hip")
-FAKES = {"fake": FakeDriver, "fake hip": fake_hip.fake_driver}
+DEVICES = ("cuda", "vulkan", "hip", "metal")
+FAKES = {"fake": FakeDriver, "fake hip": fake_hip.fake_driver, "fake metal": fake_metal.fake_driver}
 DRIVERS = [
     *(pytest.param(n, marks=pytest.mark.device(n)) if n in DEVICES else n for n in BACKENDS),
     *FAKES,
