@@ -178,9 +178,19 @@ def test_a_gpu_that_clang_does_not_know_is_refused():
     assert "gfx942" in caught.value.diagnostic.help
 
 
+def older() -> ModuleType:
+    made = ModuleType("hip")
+    made.hip, made.__version__ = FakeHip(), "7.2.2.562.43"
+    return made
+
+
 @pytest.mark.parametrize(
     ("found", "said"),
-    [(None, "no module named hip"), (ModuleType("hip"), "not that of hip-python")],
+    [
+        (None, "no module named hip"),
+        (ModuleType("hip"), "not that of hip-python"),
+        (older(), "hip-python 7.2.2.562.43 is older than 10"),
+    ],
 )
 def test_without_hip_python(monkeypatch: pytest.MonkeyPatch, found: ModuleType | None, said: str):
     def imported(name: str) -> ModuleType:

@@ -16,6 +16,8 @@ from iron.targets.amd import MOST_THREADS_OF_A_LAUNCH
 INSTALL = "pip install 'iron-kernels[hip]'"
 NO_RUNTIME = "install AMD's ROCm runtime, 6.0 or later (the library libamdhip64)"
 NO_GPU = "the kernel driver amdgpu must be loaded, and the user in the groups render and video"
+BINDINGS = 10
+"""The hip-python whose functions return all that HIP writes; 7 takes places for it."""
 OLDEST = 60_000_000
 """HIP 6.0, the first runtime whose device properties hip-python 10 reads."""
 
@@ -33,6 +35,10 @@ def bindings() -> Any:
     binding = getattr(found, "hip", None)
     if not hasattr(binding, "hipModuleLaunchKernel"):
         raise error("E0603", "the module `hip` is not that of hip-python", help=INSTALL)
+    version = str(getattr(found, "__version__", ""))
+    if version.partition(".")[0].isdigit() and int(version.partition(".")[0]) < BINDINGS:
+        message = f"hip-python {version} is older than {BINDINGS}"
+        raise error("E0603", message, help=f"{INSTALL} --upgrade")
     return binding
 
 
