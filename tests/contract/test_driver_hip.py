@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import iron
-from iron.dtypes import f32
+from iron.dtypes import f16, f32
 from iron.errors import KernelError
 from iron.ir.core import Kernel
 from iron.runtime.arrays import Buffer
@@ -104,6 +104,21 @@ def test_a_launch_has_fewer_than_2_to_the_32_threads(driver: HipDriver):
     with pytest.raises(KernelError, match="more than a launch") as caught:
         driver.load(scaled()).bind(arrays(driver), {"by": 2.0}, {}, (1 << 26,))
     assert caught.value.id == "E0301"
+
+
+@pytest.mark.parametrize(("length", "wide"), [(4096, True), (4098, False)])
+def test_a_launch_takes_the_form_its_arguments_allow(length: int, wide: bool):
+    """Words of 16 bytes where the length divides, one element a thread elsewhere."""
+    from iron.kernels.ops.cast import cast
+
+    hip = FakeHip()
+    driver = HipDriver(Api(hip), store=Compiled(hip))
+    x = np.random.default_rng(1).normal(size=length).astype(np.float32)
+    with iron.use(driver):
+        y = driver.download(cast(driver.upload(x), TO=f16))
+    np.testing.assert_array_equal(y, x.astype(np.float16))
+    (launch,) = hip.launches
+    assert launch.groups == -(-length // (256 * (8 if wide else 1)))
 
 
 def test_host_arrays_are_staged_between_fences(driver: HipDriver, hip: FakeHip):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iron.backends.cuda_code import Code
-from iron.backends.forms import Form
-from iron.backends.hip_code import code_of
+from iron.backends.hip_code import forms
 from iron.ir.core import Kernel
 from iron.runtime.cache import Cache
 from iron.runtime.drivers.hip_api import Api, bindings
@@ -56,14 +55,14 @@ class HipDriver(StreamDriver[Api]):
         }
 
     def load(self, kernel: Kernel) -> StreamExecutable:
-        """The kernel as a code object from the cache or of clang."""
+        """The kernel in its forms, each a code object from the cache or of clang."""
         target, api = self.target(), self.api
 
         def loaded(code: Code) -> Loaded:
             made, facts = self._store.code_object(code, target)
             return Loaded(api.function(made, code.symbol, code.dynamic), facts)
 
-        return StreamExecutable(api, kernel, loaded, iter([Form(kernel, code_of(kernel))]))
+        return StreamExecutable(api, kernel, loaded, forms(kernel))
 
 
 def open_driver() -> HipDriver:

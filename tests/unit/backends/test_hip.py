@@ -1,6 +1,7 @@
 """HIP text becomes code objects for AMD GPUs; what they say of their kernels is read right."""
 
 import struct
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from iron.backends.clike.render import render
 from iron.backends.code_object import METADATA, NOTE, resources
 from iron.backends.hip import HIP
-from iron.backends.hip_code import compile_text
+from iron.backends.hip_code import compile_text, forms
 from iron.dtypes import f32
 from iron.errors import KernelError
 from iron.ir.core import Kernel
@@ -41,6 +42,27 @@ def test_every_kernel_compiles(target: Target):
 @pytest.mark.parametrize("target", OTHERS, ids=lambda t: t.name + t.attributes)
 def test_every_kernel_compiles_for_the_other_targets(target: Target):
     assert compiles(target) > 20
+
+
+def forms_compile(target: Target, names: Collection[str]) -> int:
+    """How many forms there are; each is compiled."""
+    count = 0
+    for name in names:
+        for form in forms(kernels(target)[name]):
+            (found,) = resources(compile_text(form.code.text.source, target, name))
+            assert found.spilled_registers == 0, name
+            count += 1
+    return count
+
+
+def test_forms_of_words_compile():
+    assert forms_compile(GFX942, ["cast", "binary"]) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [GFX90A, GFX1201], ids=lambda t: t.name)
+def test_every_form_of_every_kernel_compiles(target: Target):
+    assert forms_compile(target, kernels(target)) > len(kernels(target))
 
 
 def total(simd: int) -> Kernel:
