@@ -144,7 +144,7 @@ class FakeHip:
         return OK, self.handles[-1]
 
     def hipModuleGetFunction(self, module: Any, kname: bytes) -> Result:
-        assert module in self.handles
+        assert module in self.handles, "a module that was never loaded"
         if module[1].symbol.encode() != kname:
             return hipError_t.hipErrorNotFound, None
         self.handles.append(("function", module[1]))
@@ -155,7 +155,7 @@ class FakeHip:
         blockDimZ: int, sharedMemBytes: int, stream: Any, kernelParams: Any, extra: Any,
     ) -> Result:  # fmt: skip
         self._note("hipModuleLaunchKernel")
-        assert f in self.handles
+        assert f in self.handles, "a function that was never found"
         assert f[0] == "function"
         assert gridDimY == gridDimZ == blockDimY == blockDimZ == 1
         assert 0 < blockDimX <= 1024

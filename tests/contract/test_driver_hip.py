@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import inspect
+import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from iron.runtime.device import report
 from iron.runtime.drivers import hip_api
 from iron.runtime.drivers.hip import HipDriver
 from iron.runtime.drivers.hip_api import Api
+from iron.runtime.drivers.stream_launch import Packed
 from iron.targets.amd import of_architecture
 from tests.contract.fake_hip import Compiled, FakeHip, Labels, fake_driver, hipError_t
 from tests.unit.ir.handmade import Handmade
@@ -90,6 +92,21 @@ def test_a_bound_launch_is_one_call(driver: HipDriver, hip: FakeHip):
     assert hip.calls == ["hipModuleLaunchKernel"]
     (launch,) = hip.launches
     assert (launch.groups, launch.threads, launch.stream, launch.shared) == (2, 64, 0, 0)
+
+
+def test_a_launch_goes_to_the_current_stream_of_pytorch(
+    driver: HipDriver, hip: FakeHip, monkeypatch: pytest.MonkeyPatch
+):
+    """PyTorch for ROCm keeps CUDA's names; the stream is asked for at each launch."""
+    streams = iter([0x70, 0x80])
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_initialized=lambda: True),
+        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda ordinal: next(streams)),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    run = driver.load(scaled()).bind(arrays(driver), {"by": 1.0}, {}, (2,))
+    run(), run()
+    assert [launch.stream for launch in hip.launches] == [0x70, 0x80]
 
 
 def test_a_thread_without_the_device_gets_it(driver: HipDriver, hip: FakeHip):
@@ -279,6 +296,30 @@ def test_tensors_of_rocm_through_dlpack(
     twice(x, out=y)
     np.testing.assert_array_equal(driver.download(y.buffer), 2 * np.arange(100, dtype=np.float32))
     assert x.streams == [stream]
+
+
+def test_a_scalar_that_does_not_arrive_is_seen(driver: HipDriver, monkeypatch: pytest.MonkeyPatch):
+    """The control of the launches above."""
+    monkeypatch.setattr(Packed, "scalar", lambda self, number, value, field: None)
+    held = arrays(driver)
+    driver.load(scaled()).bind(held, {"by": 3.0}, {}, (2,))()
+    assert driver.download(held["y"]).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda hip, at: hip.hipModuleLaunch(), "no hipModuleLaunch"),
+        (lambda hip, at: hip.hipMemcpyHtoD(at, at, 1025), "not in one live allocation"),
+        (lambda hip, at: hip.hipMemcpyDtoH("host", at, 4), "unsupported input type"),
+        (lambda hip, at: (hip.hipFree(at), hip.hipFree(at)), "freed twice"),
+        (lambda hip, at: hip.hipModuleGetFunction("module", b"name"), "never loaded"),
+    ],
+)
+def test_a_wrong_call_is_refused(hip: FakeHip, call, said: str):
+    at = int(hip.hipMalloc(1024)[1])
+    with pytest.raises((AssertionError, TypeError), match=said):
+        call(hip, at)
 
 
 def functions(of: object) -> dict[str, list[str]]:
