@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from iron.backends import clang
 from iron.backends import forms as general
-from iron.backends.clike.render import render
-from iron.backends.cuda_code import Code, entry_name, fields
+from iron.backends.cuda_code import Code, code_of
 from iron.backends.forms import Form
 from iron.backends.hip import HIP
-from iron.ir.core import Kernel, Op
-from iron.passes.scalarise import scalarise
+from iron.ir.core import Kernel
 from iron.targets.target import Target
 
 _FLAGS = (
@@ -22,18 +20,11 @@ _FLAGS = (
 
 
 def forms(kernel: Kernel) -> Iterator[Form[Code]]:
-    """The forms of a lowered kernel, best first."""
-    return general.forms(kernel, lambda body, wide: code_of(body, frozenset(wide)))
-
-
-def code_of(kernel: Kernel, wide: frozenset[Op] = frozenset()) -> Code:
-    """The text of a lowered kernel for waves of the width it was read at, and its arguments.
-
-    With `wide`, accesses of an already scalar kernel, as in `clike.render`.
-    """
-    symbol = entry_name(kernel)
-    text = render(kernel if wide else scalarise(kernel), HIP[kernel.simd], symbol, wide)
-    return Code(kernel.name, symbol, text, fields(kernel), kernel.threads)
+    """The forms of a lowered kernel, best first, for waves of the width it was read at."""
+    dialect = HIP[kernel.simd]
+    return general.forms(
+        kernel, lambda body, wide: code_of(body, wide=frozenset(wide), dialect=dialect)
+    )
 
 
 def flags(target: Target) -> tuple[str, ...]:

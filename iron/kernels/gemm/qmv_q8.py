@@ -49,7 +49,7 @@ def qmv_codes(
     residual: In[T, M, N] | None,
     y: Out[T, M, N],
     *,
-    THREADS: Const = 32,
+    THREADS: Const = lambda simd_width: max(32, simd_width),
 ):
     """One thread per row of W; M is compiled in, 1 to 8. `total` holds the sums of x's blocks.
 
@@ -137,11 +137,21 @@ def _(rng, M, N, K, FMT):
     return {**codes_of(rng, M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
-@qmv_codes.case(M=[2], N=[1, 97], K=[64], THREADS=[32, 64], FMT=FORMATS[1:4:2], tol=DOT)
-def _(rng, M, N, K, FMT):
+def finished(rng, M, N, K, FMT):
+    """Codes, a weight, and what is added to the products."""
     bias, residual = rng.normal(N), rng.normal(M, N)
     given = {"w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
     return {**codes_of(rng, M, K), **given}
+
+
+@qmv_codes.case(M=[2], N=[1, 97], K=[64], FMT=FORMATS[1:4:2], tol=DOT)
+def _(rng, M, N, K, FMT):
+    return finished(rng, M, N, K, FMT)
+
+
+@qmv_codes.case(M=[2], N=[1, 97], K=[64], THREADS=[64], FMT=FORMATS[1:4:2], tol=DOT)
+def _(rng, M, N, K, FMT):
+    return finished(rng, M, N, K, FMT)
 
 
 @qmv_q8.case(M=[1, 3], N=[67], K=[64, 192], T=[f32], tol=DOT8)
