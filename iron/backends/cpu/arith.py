@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.types import lanes
 from iron.dtypes import bool_
@@ -72,21 +74,36 @@ def _extreme(relation: str, nan_of: int) -> Spelling:
 
 
 def _extreme_of_constant(name: str, x: Lanes, op: Op, a: str, b: str) -> str | None:
-    """`min`, `max`, `fmin`, `fmax` where one operand is known not to be NaN: one comparison."""
-    known = [_is_number(v) for v in op.args]
-    if x.dtype.kind != "f" or not any(known):
+    """`min`, `max`, `fmin`, `fmax` where one operand is known not to be NaN: one comparison.
+
+    LLVM takes fmax(max(C, x), C) for max(C, x) if it sees a selection by one comparison in both,
+    though NaN and -0 tell them apart: those that ignore NaN ask for C's neighbour instead.
+    """
+    found = [(at, c) for at, v in enumerate(op.args) if (c := _constant(v)) is not None]
+    if x.dtype.kind != "f" or not found:
         return None
-    relation = "lt" if name.endswith("min") else "gt"
-    asked = 1 if name.startswith("f") else 0  # the operand whose NaN chooses a
-    order = "o" if known[asked] else "u"
-    return x.select(x.compare(order + relation, a, b), a, b)
+    at, c = found[0]
+    less, ignores = name.endswith("min"), name.startswith("f")
+    order = "o" if at == ignores else "u"  # NaN in operand `ignores` chooses a
+    if not ignores:
+        return x.select(x.compare(order + ("lt" if less else "gt"), a, b), a, b)
+    bound, other = (a, b) if at == 0 else (b, a)
+    if np.isinf(c):
+        return bound if (c < 0) == less else x.select(x.is_nan(other), bound, other)
+    upwards = less == (at == 0)
+    number = x.dtype.np.type
+    with np.errstate(over="ignore", under="ignore"):
+        beyond = np.nextafter(number(c), number(np.inf if upwards else -np.inf))
+    reached = x.compare(order + ("ge" if upwards else "le"), other, x.const(float(beyond)))
+    return x.select(reached, a, b)
 
 
-def _is_number(value: Value) -> bool:
-    """True for a float constant, or a splat of one, that is not NaN."""
+def _constant(value: Value) -> float | None:
+    """A float constant, or what a splat repeats, unless it is NaN."""
     if value.op is not None and value.op.name == "splat":
         value = value.op.args[0]
-    return is_const(value) and bool(const_of(value) == const_of(value))
+    number = float(const_of(value)) if is_const(value) else float("nan")
+    return number if number == number else None
 
 
 def _not(x: Lanes, a: str) -> str:

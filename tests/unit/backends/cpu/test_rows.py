@@ -152,3 +152,31 @@ def test_the_rows_are_covered():
 
     backend = {r.name for r in TABLE.values() if not r.has(Trait.EXPANDED)} - {"yield"}
     assert backend <= set(RULES)
+
+
+EXTREMES = ("min", "max", "fmin", "fmax")
+
+
+def nested_extremes(number: float, width: int, size: int) -> Kernel:
+    """Each extreme of a constant and each extreme of it and x, at both places of both."""
+    p = Handmade(threads=width, simd=max(width, 8), index=i64)
+    x, y = p.tensor("x", f32), p.tensor("y", f32, "out")
+    at, c = p.place(), p.const(number, f32)
+    value = p.load(x, at)
+    for inner in EXTREMES:
+        for last in (False, True):
+            within = p.emit(inner, *((value, c) if last else (c, value)))
+            for outer in EXTREMES:
+                for found in (p.emit(outer, c, within), p.emit(outer, within, c)):
+                    p.store(y, at, found)
+                    at = p.emit("add", at, p.const(size, i64))
+    return p.done()
+
+
+@pytest.mark.parametrize("width", WIDTHS[:2])
+@pytest.mark.parametrize("number", [1.0, -2.5, 0.0, -0.0, 3.4028235e38, np.inf, -np.inf])
+def test_extremes_of_one_constant(number: float, width: int):
+    """A compiler may think that an extreme of an extreme is the inner one; NaN says it is not."""
+    (x,) = columns([f32], width, np.random.default_rng(1))
+    arrays = {"x": x, "y": np.zeros(64 * len(x), np.float32)}
+    both(nested_extremes(number, width, len(x)), arrays, (len(x) // width,))
