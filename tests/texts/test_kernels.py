@@ -7,8 +7,12 @@ import pytest
 from iron.check.cases import check, run_case
 from iron.check.expand import ConcreteCase, expand
 from iron.check.generate.agree import TEXTS
+from iron.check.specialisations import specialisations
 from iron.cli.configuration import load
 from iron.cli.specimen import library
+from iron.errors import KernelError
+from iron.lang import KernelFunction
+from iron.targets.amd import GFX942
 
 KERNELS, FAULTS = library(load())
 NAMES = sorted(KERNELS)
@@ -49,6 +53,16 @@ def test_a_wave_wider_than_a_group_of_weights(name: str):
     """Groups of 32 weights, blocks of 32 activations: half of a wave of 64 is idle or one ahead."""
     verdict = run_case(expand(KERNELS[name])[-1], "hip-text-64")
     assert verdict.ok, f"{verdict.label}: {verdict.message}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_no_case_is_refused_for_its_width(name: str):
+    """On waves of 64 lanes a call runs what it runs elsewhere, or another of its choices."""
+    if not isinstance(KERNELS[name], KernelFunction):
+        return
+    found = specialisations(expand(KERNELS[name]), [GFX942])
+    assert [f"{case.label}: {f}" for case, _, f in found if isinstance(f, KernelError)] == []
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def rope(
     INVERSE: Const = False,
     HEADS: Const = 1,
     PAIRS: Const = lambda HEADS: 2 if HEADS > 1 else 1,
-    THREADS: Const = lambda HEADS: 32 if HEADS > 1 else 64,
+    THREADS: Const = lambda HEADS, simd_width: max(32, simd_width) if HEADS > 1 else 64,
 ):
     """One group per HEADS heads of one position; the other D - 2 P elements are copied.
 
