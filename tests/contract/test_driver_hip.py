@@ -3,7 +3,10 @@
 import ctypes
 import gc
 import inspect
+import os
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -344,3 +347,23 @@ def test_hip_python_is_what_is_opened():
         with pytest.raises(KernelError, match=r"HIP|AMD") as caught:
             Api(real)
         assert caught.value.id == "E0603"
+
+
+def test_the_driver_on_hip_python_itself(tmp_path: Path):
+    """The real bindings on a stub of the library below them: every argument arrives."""
+    pytest.importorskip("hip", reason="hip-python is not installed")
+    stub = tmp_path / "libamdhip64.so"
+    source = Path(__file__).parent / "hip_runtime.cpp"
+    subprocess.run(["clang-19", "-shared", "-fPIC", "-o", stub, source], check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.contract.hip_child", stub],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "ROCM_PATH": "", "ROCM_HOME": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *launches, told = done.stdout.splitlines()
+    assert launches == ["iron_handmade 2,1,1 64,1,1 0 (nil) 0"] * 3
+    assert told == "gfx942 A stub HIP 7.2"
