@@ -21,7 +21,7 @@ from tests.golden.texts import of
 from tests.unit.backends.test_cuda_forms import SHAPES, lowered, run, same
 
 
-@pytest.mark.parametrize("wave", [32, 64])
+@pytest.mark.parametrize("wave", [pytest.param(32, marks=pytest.mark.slow), 64])
 def test_forms_in_hip_compute_the_same(wave: int):
     """All kernels in one unit; the driver takes the best form."""
     found = [lowered(name, f16) for name in SHAPES]
