@@ -15,22 +15,31 @@ from iron.ir.core import Op, Value
 FILLED_LATER = {Op: frozenset[str](), Value: frozenset({"name"})}
 
 
-def write_once(cls: type, later: frozenset[str]) -> Any:
-    """A `__setattr__` for a class with slots that refuses the second write of an attribute."""
-    slots = {name: getattr(cls, name) for name in cls.__slots__}
+def sealed(cls: Any, later: frozenset[str]) -> type:
+    """A class like `cls` that refuses the second write of an attribute.
+
+    An object gets it when it has been made: a check of each write while it is made would cost more
+    than the compiler.
+    """
 
     def setattr_once(self: object, name: str, value: object) -> None:
-        slot = slots[name]
-        try:
-            old = slot.__get__(self, cls)
-        except AttributeError:
-            slot.__set__(self, value)
-            return
+        old = getattr(self, name, None)
         if old or name not in later:
             raise AttributeError(f"{cls.__name__}.{name} is written twice: {old!r}, then {value!r}")
-        slot.__set__(self, value)
+        object.__setattr__(self, name, value)
 
-    return setattr_once
+    return type(cls.__name__, (cls,), {"__slots__": (), "__setattr__": setattr_once})
+
+
+def sealing(cls: Any, later: frozenset[str]) -> Any:
+    """An `__init__` after which the object is sealed."""
+    make, after = cls.__init__, sealed(cls, later)
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        make(self, *args, **named)
+        self.__class__ = after
+
+    return init
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,5 +47,5 @@ def sealed_ir() -> Generator[None]:
     """Every op and value of the session is write-once."""
     with pytest.MonkeyPatch.context() as patch:
         for cls, later in FILLED_LATER.items():
-            patch.setattr(cls, "__setattr__", write_once(cls, later), raising=False)
+            patch.setattr(cls, "__init__", sealing(cls, later))
         yield
