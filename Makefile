@@ -13,6 +13,8 @@ endif
 # One BLAS thread each: the suite runs one process per core.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# Some environments forbid compiled sources; the tests start hundreds of processes that need them.
+export PYTHONDONTWRITEBYTECODE :=
 JOBS ?= 2
 # Optional peers to install with the development tools; CI adds them all.
 EXTRAS ?= dev
