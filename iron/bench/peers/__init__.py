@@ -1,4 +1,4 @@
-"""Other libraries doing what a kernel does: one file a library, records keyed by kernel name.
+"""Other libraries doing what a kernel does: one module a library, records keyed by kernel name.
 
 Kernels know no peer. A library that is not installed contributes nothing.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.slow
 SMALL = {"R": 3, "N": 64, "M": 1, "K": 64, "C": 6, "V": 9, "D": 64, "E": 64, "H": 4, "G": 2,
          "S": 32, "B": 2, "P": 2, "N2": 128, "L": 2}  # fmt: skip
 COMPILED = "torch.compile"
+DEVICES = ("cpu", "cuda")
 
 
 def kernels() -> dict[str, Any]:
@@ -49,7 +52,7 @@ def small(name: str) -> Iterator[Point]:
         yield Point(replace(point.case, case=smaller, axes=axes), Bench(axes))
 
 
-def subject(point: Point) -> tuple[Subject, dict[str, np.ndarray]]:
+def subject(point: Point, device: str = "cpu") -> tuple[Subject, dict[str, np.ndarray]]:
     rng = BenchInputs(0, point.case.label)
     found = given(point.case, rng)
     prepared = prepare(point.case, 0, BenchInputs(0, point.case.label))
@@ -60,23 +63,24 @@ def subject(point: Point) -> tuple[Subject, dict[str, np.ndarray]]:
     }  # fmt: skip
     given_ = arguments(point.case, found, fresh)
     want = {n: np.ma.getdata(o.reference).astype(o.dtype.np) for n, o in prepared.outputs.items()}
-    return Subject(given_, fresh, point.case.dtypes, point.case.consts, "cpu", 1), want
+    return Subject(given_, fresh, point.case.dtypes, point.case.consts, device, 1), want
 
 
 def installed(compiled: bool) -> list[Any]:
     return [
-        pytest.param(p, id=f"{p.name} {p.kernel}")
+        pytest.param(p, device, id=f"{p.name} {p.kernel} {device}")
         for library in libraries()
-        if library.version("cpu")
+        for device in DEVICES
+        if library.version(device)
         for p in library.peers
         if (p.name == COMPILED) == compiled
     ]
 
 
-def agrees(peer: Peer) -> int:
+def agrees(peer: Peer, device: str) -> int:
     took_part = 0
     for point in small(peer.kernel):
-        s, want = subject(point)
+        s, want = subject(point, device)
         attempt = peer.make(s)
         if attempt is None:
             continue
@@ -88,16 +92,16 @@ def agrees(peer: Peer) -> int:
     return took_part
 
 
-@pytest.mark.parametrize("peer", installed(compiled=False))
-def test_a_peer_computes_what_the_oracle_says(peer: Peer):
-    assert agrees(peer), "no bench of the kernel is within reach of this peer"
+@pytest.mark.parametrize(("peer", "device"), installed(compiled=False))
+def test_a_peer_computes_what_the_oracle_says(peer: Peer, device: str):
+    assert agrees(peer, device), "no bench of the kernel is within reach of this peer"
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("peer", installed(compiled=True))
-def test_a_compiled_peer_computes_what_the_oracle_says(peer: Peer):
-    assert agrees(peer)
+@pytest.mark.parametrize(("peer", "device"), installed(compiled=True))
+def test_a_compiled_peer_computes_what_the_oracle_says(peer: Peer, device: str):
+    assert agrees(peer, device)
 
 
 def test_every_peer_is_of_a_kernel():
@@ -109,6 +113,19 @@ def test_peers_are_chosen_by_library_or_name():
     assert named == ["numpy"]
     assert peers_of("softmax", "cpu", ("absent",)) == []
     assert all(version for _, version in peers_of("softmax", "cpu", ()))
+
+
+def test_triton_is_touched_only_where_it_can_run():
+    """In a process of its own, since torch imports triton where it can."""
+    script = (
+        "import sys\n"
+        "from iron.bench.peers.record import peers_of\n"
+        "assert all(p.name != 'triton' for p, _ in peers_of('softmax', 'cpu', ()))\n"
+        "assert not {m for m in sys.modules if m.split('.')[0] == 'triton'}\n"
+        "import iron.bench.peers.triton as found\n"
+        "assert {p.kernel for p in found.LIBRARY.peers} >= {'softmax', 'unary', 'rope'}\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
 def test_a_missing_library_is_a_blank(monkeypatch: pytest.MonkeyPatch):
