@@ -49,8 +49,10 @@ class Ranges:
 
     def turns(self, loop: Op) -> int | None:
         """How often the body of a `for` runs when nothing stops it, if that is one number."""
-        found = [self.at(loop, i) for i in range(3)]
-        low, high, step = (r.constant if r else None for r in found)
+        first, last, by = (self.at(loop, i) for i in range(3))
+        if first and last and by and by.low > 0 and first.low >= last.high:
+            return 0
+        low, high, step = (r.constant if r else None for r in (first, last, by))
         if low is None or high is None or not step or step < 0:
             return None
         return max(0, -((low - high) // step))

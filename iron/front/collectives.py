@@ -83,7 +83,14 @@ def _only_of_its_arguments(trace: Trace, block: Block) -> None:
 
 
 def _by_row(row: str) -> Combine:
-    return lambda trace, params: [combine(trace, row, *params)]
+    """The row's op on each pair of operands."""
+
+    def combine_(trace: Trace, params: Sequence[Value]) -> Sequence[object]:
+        half = len(params) // 2
+        pairs = zip(params[:half], params[half:], strict=True)
+        return [combine(trace, row, a, b) for a, b in pairs]
+
+    return combine_
 
 
 def _by_function(fn: Any, name: str, count: int) -> Combine:
@@ -143,14 +150,13 @@ def group_scan(
 
 
 def _rowwise(name: str, row: str, boolean: bool = False) -> Handler:
-    """`group_sum` and its kin: a reduction for each operand on its own."""
+    """`group_sum` and its kin: each operand on its own, all in one reduction."""
 
     def emit(trace: Trace, *xs: object, width: object = None) -> object:
         values = _operands(trace, xs, name)
         if boolean:
             values = [firm_bool(trace, v, name) for v in values]
-        out = [_reduce(trace, [v], width, name, _by_row(row))[0] for v in values]
-        return _result(out)
+        return _result(_reduce(trace, values, width, name, _by_row(row)))
 
     return emit
 

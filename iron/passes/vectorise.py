@@ -20,7 +20,7 @@ MOST = 16  # neighbours of a thread
 
 
 def vectorise(kernel: Kernel, bytes: int = 16) -> Kernel:
-    """`kernel` with as many neighbours a thread as the narrowest access needs to fill `bytes`.
+    """`kernel` with as many neighbours a thread as the widest access needs to fill `bytes`.
 
     It stays as it is when that is one, or when some access of neighbours is not of neighbours in
     memory.
@@ -85,12 +85,15 @@ class Access:
 
 
 def _factor(accesses: Sequence[Access], bytes: int) -> int:
-    """Neighbours that fill `bytes` in the narrowest access wider than a byte an element."""
+    """Neighbours that fill `bytes` in the widest access.
+
+    More of them would move two words beside each other, and each access of a simdgroup would leave
+    half of every line to the other.
+    """
     if any(a.step != a.width and (a.writes or a.step != 0) for a in accesses):
         return 1
     moving = [a.bytes * a.width for a in accesses if a.step]
-    wider = [size for size in moving if size > 1]
-    return min(MOST, bytes // min(wider or moving or [bytes]))
+    return min(MOST, bytes // max(moving or [bytes]))
 
 
 @dataclass(frozen=True, slots=True)

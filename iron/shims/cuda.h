@@ -91,11 +91,14 @@ inline void ptx_cvt_rn_bf16_f32(unsigned short& to, float from) {
   to = (unsigned short)(from != from ? 0x7fff : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 inline void ptx_min_NaN_f32(float& to, float a, float b) {
-  to = a != a ? a : b != b ? b : a < b ? a : b;
+  to = a != a ? a : b != b ? b : a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;
 }
 inline void ptx_max_NaN_f32(float& to, float a, float b) {
-  to = a != a ? a : b != b ? b : a > b ? a : b;
+  to = a != a ? a : b != b ? b : a == b ? (__builtin_signbit(a) ? b : a) : a > b ? a : b;
 }
+inline void ptx_ex2_approx_ftz_f32(float& to, float x) { to = fibre_exp2(x); }
+inline void ptx_rcp_approx_ftz_f32(float& to, float x) { to = fibre_rcp(x); }
+inline void ptx_rsqrt_approx_ftz_f32(float& to, float x) { to = fibre_rsqrt(x); }
 
 // --- memory --------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
 
 COLLECTIVES = frozenset({"reduce", "scan", "exchange", "ballot"})
+NESTED = 2
+"""The set of arrays of what is in a branch or loop; 0 and 1 take turns outside."""
 _EITHER_ORDER = frozenset({"add", "mul", "and", "or", "xor"})
 
 
@@ -36,11 +38,12 @@ def reduce(r: Renderer, op: Op) -> None:
 
 def _butterfly(r: Renderer, op: Op, names: Sequence[str]) -> None:
     body, types = op.regions[0], [element(a.type) for a in op.args]
+    either = _either_order(r, body)
     others = [
         r.constant(t, "other", f"iron_shuffle_xor_{t}({n}, step)")
         for t, n in zip(types, names, strict=True)
     ]
-    if len(body.ops) == 2 and body.ops[0].name in _EITHER_ORDER and types[0].kind != "f":
+    if either:
         _combine(r, body, names, others, names)
         return
     upper = r.constant("bool", "upper", "(thread_index & step) != 0")
@@ -53,6 +56,23 @@ def _butterfly(r: Renderer, op: Op, names: Sequence[str]) -> None:
         for t, n, o in zip(types, names, others, strict=True)
     ]
     _combine(r, body, low, high, names)
+
+
+def _either_order(r: Renderer, body: Block) -> bool:
+    """Whether operands may change sides: each is combined with its like, by an op that allows it.
+
+    Sums and products of floats do, up to which of two NaNs comes out, and the greatest of two
+    where nobody sees which of two zeros it is.
+    """
+    half = len(body.params) // 2
+    pairs = {frozenset(pair) for pair in zip(body.params[:half], body.params[half:], strict=True)}
+
+    def allows(op: Op) -> bool:
+        if op.name in ("min", "max"):
+            return element(op.results[0].type).is_integer or op.results[0] in r.signless
+        return op.name in _EITHER_ORDER
+
+    return all(allows(op) and frozenset(op.args) in pairs for op in body.ops[:-1])
 
 
 def _across(r: Renderer, op: Op, names: Sequence[str], width: int) -> None:
@@ -76,7 +96,7 @@ def _across(r: Renderer, op: Op, names: Sequence[str], width: int) -> None:
         _combine(r, op.regions[0], list(names), nexts, names)
 
     r.nested(f"for (i32 run = 1; run < {width // simd}; ++run) {{", turn)
-    r.barrier(op)
+    _release(r, op)
 
 
 def scan(r: Renderer, op: Op) -> None:
@@ -151,7 +171,7 @@ def _based(
 
     r.nested(f"for (i32 run = 0; run < {number}; ++run) {{", turn)
     _combine(r, op.regions[0], bases, list(values), values)
-    r.barrier(op)
+    _release(r, op)
 
 
 def exchange(r: Renderer, op: Op) -> None:
@@ -166,7 +186,7 @@ def exchange(r: Renderer, op: Op) -> None:
         return
     (pile,) = _share(r, [t], [r.expr(x).text], r.kernel.threads, "", 1)
     r.declare(result, f"{pile}[thread_index ^ {mask}]", "other")
-    r.barrier(op)
+    _release(r, op)
 
 
 def ballot(r: Renderer, op: Op) -> None:
@@ -181,11 +201,16 @@ def _share(
 ) -> list[str]:
     """Shared arrays that hold a value of each simdgroup (or thread), readable on return.
 
-    Every use ends with a barrier, so the next one takes the same arrays.
+    Where a group passes once, uses take turns with two sets of arrays: the barrier of each ends
+    the reading of the one before. A use that a loop may repeat has a set of its own and ends with
+    a barrier (`_release`).
     """
     piles: list[str] = []
+    turn = NESTED
+    if r.depth == 1:
+        turn = r.turn = 1 - r.turn
     for number, t in enumerate(types):
-        key = (t, size, number)
+        key = (t, size, number, turn)
         if key not in r.piles:
             r.piles[key] = r.array(t, "pile", size)
         piles.append(r.piles[key])
@@ -197,6 +222,11 @@ def _share(
         _lines(r, writes)
     r.line(f"{r.dialect.barrier};")
     return piles
+
+
+def _release(r: Renderer, op: Op) -> None:
+    if r.depth > 1:
+        r.barrier(op)
 
 
 def _lines(r: Renderer, lines: Sequence[str]) -> None:

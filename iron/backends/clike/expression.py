@@ -123,13 +123,30 @@ def _dot4(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
     return call("iron_dot4_" + "_".join(str(a.type) for a in op.args[:2]), args)
 
 
+def extreme(op: Op, args: Sequence[Expr]) -> Expr:
+    """A least or greatest f32 where no question of signed zeros arises."""
+    reads = frozenset(name for a in args for name in a.reads)
+    return Expr(*call(f"iron_{op.name}_bound_f32", args), reads)
+
+
 def _extreme(name: str) -> Spelling:
-    """Against a literal that is no zero there is no question of signed zeros."""
+    """Against a literal that is no zero there is no question of signed zeros.
+
+    Nor is there where the literal is the zero that both the language and a processor choose, or
+    that neither does: the language takes the second of two equal operands, a processor takes +0
+    as the greater.
+    """
     plain, bounded = _function(name), _function(f"{name}_bound")
+    preferred = name == "min"  # the sign bit of the zero that a processor takes
+
+    def clear(place: int, value: Any) -> bool:
+        if value == 0:
+            return bool(np.signbit(value)) == (preferred if place else not preferred)
+        return bool(np.isfinite(value))
 
     def spell(op: Op, dtype: DType, args: Sequence[Expr]) -> tuple[str, int]:
-        known = [const_of(a) for a in op.args if is_const(a)]
-        simple = dtype is f32 and any(np.isfinite(v) and v != 0 for v in known)
+        known = [(place, const_of(a)) for place, a in enumerate(op.args) if is_const(a)]
+        simple = dtype is f32 and any(clear(place, v) for place, v in known)
         return (bounded if simple else plain)(op, dtype, args)
 
     return spell
@@ -216,6 +233,9 @@ SPELLINGS: dict[str, Spelling] = {
     "fmin": _function("fmin"),
     "fmax": _function("fmax"),
     "sqrt": _function("sqrt"),
+    "fast_exp2": _function("fast_exp2"),
+    "fast_rcp": _function("fast_rcp"),
+    "fast_rsqrt": _function("fast_rsqrt"),
     "rint": _function("rint"),
     "floor": _function("floor"),
     "ceil": _function("ceil"),

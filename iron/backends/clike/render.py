@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from iron.analysis.ranges import Ranges, ranges
+from iron.analysis.zeros import signless
 from iron.backends.clike import collective, memory
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, spell
+from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, extreme, spell
 from iron.backends.clike.plain import plain
-from iron.dtypes import DType, i64
+from iron.dtypes import DType, f32, i64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
 from iron.ir.table import Trait
@@ -105,15 +106,17 @@ class Renderer:
     places: list[Loc | None] = field(default_factory=list[Loc | None])
     globals: list[str] = field(default_factory=list[str])
     arrays: list[tuple[DType, str, int]] = field(default_factory=list[tuple[DType, str, int]])
-    piles: dict[tuple[DType, int, int], str] = field(
-        default_factory=dict[tuple[DType, int, int], str]
+    piles: dict[tuple[DType, int, int, int], str] = field(
+        default_factory=dict[tuple[DType, int, int, int], str]
     )
+    turn: int = 1
     depth: int = 1
     loc: Loc | None = None
     expressions: dict[Value, Expr] = field(default_factory=dict[Value, Expr])
     uses: Counter[Value] = field(default_factory=Counter[Value])
     local: set[Value] = field(default_factory=set[Value])
     known: Ranges = field(init=False)
+    signless: frozenset[Value] = frozenset()
     given: set[Value] = field(default_factory=set[Value])
     copied: set[Value] = field(default_factory=set[Value])
     parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
@@ -127,6 +130,7 @@ class Renderer:
             _C_WORDS | self.dialect.keywords | {"thread_index", "group_index", "step", "run", POOL}
         )
         self.known = ranges(self.kernel)
+        self.signless = signless(self.kernel)
         self._count(self.kernel.body)
         arguments = self._arguments()
         self._prologue()
@@ -270,7 +274,10 @@ class Renderer:
     def _elementwise(self, op: Op) -> None:
         (result,) = op.results
         dtype, args = element(op.args[-1].type), [self.expr(a) for a in op.args]
-        made = plain(op, dtype, args, self.known) or spell(op, dtype, args)
+        if op.name in ("min", "max") and dtype is f32 and result in self.signless:
+            made = extreme(op, args)
+        else:
+            made = plain(op, dtype, args, self.known) or spell(op, dtype, args)
         self.place(result, made, op)
 
     def place(self, result: Value, made: Expr, op: Op) -> None:

@@ -68,7 +68,6 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max_wit
     reduce = better3 ? next : reduce;
     at2 = better3 ? next2 : at2;
   }
-  __syncthreads();
   if (thread_index == 0) {
     const u32 names_at = names[(i64)row * names_stride0 + at2];
     y[row] = names_at;

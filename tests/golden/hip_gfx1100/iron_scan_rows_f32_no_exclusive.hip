@@ -114,10 +114,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_scan_rows_f32_no_exclusiv
     f32 sum = mine;
     for (i32 step = 1; step < 32; step *= 2) {
       const f32 other = iron_shuffle_xor_f32(sum, step);
-      const bool upper = (thread_index & step) != 0;
-      const f32 low2 = upper ? other : sum;
-      const f32 high2 = upper ? sum : other;
-      sum = low2 + high2;
+      sum = sum + other;
     }
     if (thread_index % 32 == 0) {
       pile[thread_index / 32] = sum;

@@ -212,3 +212,17 @@ def test_comparisons_of_ranges():
     assert compared("le", high, five) is None
     assert compared("eq", five, five) is True
     assert compared("eq", between(0, 8, 4, 0), between(1, 9, 4, 1)) is False
+
+
+def test_a_loop_that_begins_at_its_end_has_no_turn():
+    p = Handmade(threads=32, simd=32)
+    t = p.thread()
+    loops = []
+    for last in (0, 31, 32):
+        with p.b.block((Value(i32),)) as body:
+            p.do("yield")
+        high = p.const(last)
+        p.do("for", t, high, p.const(256), attrs=(False,), regions=(body,))
+        loops.append([op for op in p.body.ops if op.name == "for"][-1])
+    facts = ranges(p.done())
+    assert [facts.turns(op) for op in loops] == [0, None, None]

@@ -9,7 +9,7 @@ import pytest
 
 from iron.dtypes import bool_, f32, i32
 from iron.errors import KernelError
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, Value
 from iron.ir.types import tensor
 from tests.unit.ir.handmade import Handmade
 from tests.unit.shims.roads import NAMES, ORDERS, edited, opened, without
@@ -32,7 +32,7 @@ def builder(name: str) -> Handmade:
 
 
 def total(name: str) -> Kernel:
-    """y[t] = sum of x, then the sum of that: two trips through one shared array."""
+    """y[t] = sum of x, then the sum of that: two trips, which take turns with shared arrays."""
     p = builder(name)
     x, y = p.tensor("x", f32), p.tensor("y", f32, "out")
     t = p.thread()
@@ -43,23 +43,51 @@ def total(name: str) -> Kernel:
     return p.done()
 
 
-def run_total(driver) -> np.ndarray:
+def repeated(name: str) -> Kernel:
+    """The same in a loop: both trips go through one shared array."""
+    p = builder(name)
+    x, y = p.tensor("x", f32), p.tensor("y", f32, "out")
+    t, before = p.thread(), Value(f32)
+    with p.b.block((Value(i32), before)) as body:
+        own = p.emit("mul", before, p.load(x, t))
+        (sum_,) = p.do("reduce", own, attrs=(0,), regions=(p.function("add", f32),))
+        p.do("yield", sum_)
+    bounds = p.const(0), p.const(2), p.const(1)
+    (last,) = p.do("for", *bounds, p.const(1.0, f32), attrs=(False,), regions=(body,))
+    p.store(y, t, last)
+    return p.done()
+
+
+def run_total(driver, kernel: Callable[[str], Kernel] = total) -> np.ndarray:
     x = np.random.default_rng(3).integers(1, 9, THREADS).astype(np.float32)
     y = np.full(THREADS, np.nan, np.float32)
-    driver.load(total(driver.name)).bind({"x": x, "y": y}, {}, {}, (1,))()
+    driver.load(kernel(driver.name)).bind({"x": x, "y": y}, {}, {}, (1,))()
     return y == np.float32(x.sum()) ** 2
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_right_kernel_is_right_in_every_order(name: str, order: str):
     assert run_total(opened(name, order)).all()
+    assert run_total(opened(name, order), repeated).all()
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_dropped_barrier_shows(name: str, number: int):
-    """0 and 2 order a write before reads, 1 a read before the next write."""
+@pytest.mark.parametrize(
+    ("kernel", "number"), [(total, 0), (total, 1), (repeated, 0), (repeated, 1)]
+)
+def test_a_dropped_barrier_shows(name: str, kernel: Callable[[str], Kernel], number: int):
+    """Each orders a write before reads, but the last, which orders a read before the next write."""
     drop = without(number, opened(name)._words.dialect.barrier)
-    right = [run_total(edited(name, drop, order)).all() for order in ORDERS]
+    right = [run_total(edited(name, drop, order), kernel).all() for order in ORDERS]
+    assert not all(right)
+
+
+def one_array(lines: Sequence[str]) -> list[str]:
+    """The text with the second shared array of a sum in the place of the first."""
+    return [line.replace("pile2", "pile") for line in lines if " pile2[" not in line or "=" in line]
+
+
+def test_trips_through_one_array_need_a_barrier_more(name: str):
+    right = [run_total(edited(name, one_array, order)).all() for order in ORDERS]
     assert not all(right)
 
 
