@@ -7,12 +7,16 @@ from time import perf_counter
 from iron.analysis.check import check
 from iron.ir.core import Kernel
 from iron.ir.verify import verify
-from iron.passes import THREAD_PASSES
+from iron.passes import THREAD_PASSES, passes_for
+from iron.targets.target import Target
 
 
-def lower(kernel: Kernel, seconds: dict[str, float] | None = None) -> Kernel:
+def lower(
+    kernel: Kernel, target: Target | None = None, seconds: dict[str, float] | None = None
+) -> Kernel:
     """`kernel` after every pass of `passes.THREAD_PASSES`, in order.
 
+    A `target` keeps the functions that it approximates itself; without one all become bodies.
     `seconds` is filled with the time that the checks and each pass took. Errors, found before any
     pass: E0312 where threads part before a collective, E0404 for an index that is always outside.
     """
@@ -20,7 +24,7 @@ def lower(kernel: Kernel, seconds: dict[str, float] | None = None) -> Kernel:
     started = perf_counter()
     check(kernel)
     spent["check"] = perf_counter() - started
-    for name, run in THREAD_PASSES:
+    for name, run in passes_for(target) if target is not None else THREAD_PASSES:
         started = perf_counter()
         kernel = run(kernel)
         spent[name] = perf_counter() - started

@@ -21,6 +21,16 @@ typedef float f32;
                                                                     : __builtin_nanf(""))
 """
 
+
+def _approximate(name: str, instruction: str) -> str:
+    return f"""
+IRON_DEVICE f32 iron_fast_{name}_f32(f32 x) {{
+  f32 y;
+  asm("{instruction}.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}}"""
+
+
 _INTRINSICS = {
     "iron_f32_to_bits": "IRON_DEVICE u32 iron_f32_to_bits(f32 x) { return __float_as_uint(x); }",
     "iron_bits_to_f32": "IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }",
@@ -58,6 +68,9 @@ IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
 IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
   return __fmaf_rn(a, b, c);
 }""",
+    "iron_fast_exp2_f32": _approximate("exp2", "ex2"),
+    "iron_fast_rcp_f32": _approximate("rcp", "rcp"),
+    "iron_fast_rsqrt_f32": _approximate("rsqrt", "rsqrt"),
     "iron_sqrt_f32": "IRON_DEVICE f32 iron_sqrt_f32(f32 x) { return __fsqrt_rn(x); }",
     "iron_rint_f32": "IRON_DEVICE f32 iron_rint_f32(f32 x) { return rintf(x); }",
     "iron_floor_f32": "IRON_DEVICE f32 iron_floor_f32(f32 x) { return floorf(x); }",

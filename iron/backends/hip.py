@@ -67,6 +67,18 @@ IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
 IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
   return __builtin_fmaf(a, b, c);
 }""",
+    "iron_fast_exp2_f32": """
+IRON_DEVICE f32 iron_fast_exp2_f32(f32 x) {
+  return __builtin_amdgcn_exp2f(x);
+}""",
+    "iron_fast_rcp_f32": """
+IRON_DEVICE f32 iron_fast_rcp_f32(f32 x) {
+  return __builtin_amdgcn_rcpf(x);
+}""",
+    "iron_fast_rsqrt_f32": """
+IRON_DEVICE f32 iron_fast_rsqrt_f32(f32 x) {
+  return __builtin_amdgcn_rsqf(x);
+}""",
     "iron_sqrt_f32": "IRON_DEVICE f32 iron_sqrt_f32(f32 x) { return __builtin_sqrtf(x); }",
     "iron_rint_f32": "IRON_DEVICE f32 iron_rint_f32(f32 x) { return __builtin_rintf(x); }",
     "iron_floor_f32": "IRON_DEVICE f32 iron_floor_f32(f32 x) { return __builtin_floorf(x); }",

@@ -170,7 +170,7 @@ def _ir(number: int, stage: str, kernel: Kernel) -> Section:
 
 
 def _final(of: Specimen, to: Destination) -> Section:
-    lowered = lower(of.kernel)
+    lowered = lower(of.kernel, to.target)
     made = to.family.make(lowered, to.target, symbol_of(lowered), (to.family.text,))
     default = to.architecture in ("", NATIVE, to.family.architectures[0])
     stem = to.family.name if default else f"{to.family.name}.{to.architecture}"

@@ -33,7 +33,7 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
     """
     seconds: dict[str, float] = {}
     symbol = of.symbol
-    lowered = lower(of.kernel, seconds)
+    lowered = lower(of.kernel, to.target, seconds)
     check_budget(lowered, to.target)
     wanted = {s: kind for kind, ends in to.family.kinds.items() if kind in kinds for s in ends}
     started = perf_counter()
@@ -62,7 +62,7 @@ def build(of: Specialised, to: Destination, kinds: Collection[str]) -> Built:
 def text(of: Specialised, to: Destination) -> str:
     """What a person reads of the generated code, its entry called by the kernel's alias."""
     suffix = to.family.text
-    made = to.family.make(lower(of.kernel), to.target, of.alias, (suffix,))
+    made = to.family.make(lower(of.kernel, to.target), to.target, of.alias, (suffix,))
     return made.files[suffix].decode()
 
 

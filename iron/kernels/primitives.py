@@ -3,62 +3,11 @@
 Every function is inlined into its caller and works on scalars and on vectors alike.
 """
 
-from iron.lang import barrier, dot, erf, exp, exp2, f32, group_max, group_sum, inf, inline, log1p
-from iron.lang import absolute, maximum, minimum, sigmoid, tanh, thread, u32, unrolled, where, zeros
+from iron.lang import barrier, dot, exp2, f32, group_max, group_sum, inf, inline, maximum, minimum
+from iron.lang import tanh, thread, u32, unrolled, where, zeros
 
 LOG2E = 1.4426950408889634
-HALF_ROOT = 0.7071067811865476
-ROOT_2_OVER_PI = 0.7978845608028654
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-
-
-@inline
-def swish(x, steepness):
-    """x * sigmoid(steepness * x); -0 at -inf. Ramachandran et al. 2017 (arXiv:1710.05941)."""
-    return where(x == -inf, -0.0, x * sigmoid(steepness * x))
-
-
-@inline
-def silu(x):
-    """x * sigmoid(x); -0 at -inf, since sigmoid is 0 from -104 down."""
-    return maximum(x, -104.0) * sigmoid(x)
-
-
-@inline
-def gelu_erf(x):
-    """x * (1 + erf(x / sqrt(2))) / 2; -0 at -inf. Hendrycks and Gimpel 2016 (arXiv:1606.08415)."""
-    return where(x == -inf, -0.0, 0.5 * x * (1.0 + erf(x * HALF_ROOT)))
-
-
-@inline
-def gelu_tanh(x):
-    """The tanh approximation of `gelu_erf`, same source; -0 at -inf."""
-    inner = ROOT_2_OVER_PI * (x + 0.044715 * x * x * x)
-    return where(x == -inf, -0.0, 0.5 * x * (1.0 + tanh(inner)))
-
-
-@inline
-def gelu_quick(x):
-    """x * sigmoid(1.702 x); -0 at -inf."""
-    return swish(x, 1.702)
-
-
-@inline
-def softplus(x):
-    """log(1 + exp(x)) without overflow."""
-    return maximum(x, 0.0) + log1p(exp(-absolute(x)))
-
-
-@inline
-def relu(x):
-    """max(x, 0); NaN stays NaN."""
-    return maximum(x, 0.0)
-
-
-@inline
-def relu2(x):
-    """max(x, 0) squared."""
-    return maximum(x, 0.0) * maximum(x, 0.0)
 
 
 @inline
@@ -97,22 +46,6 @@ def unit_interval(bits):
 def finite_or_zero(x):
     """x, with 0 in place of -inf: the shift of an online softmax that has seen nothing yet."""
     return where(x == -inf, 0.0, x)
-
-
-def held_chunks(N, VEC, THREADS):
-    """Chunks of VEC a thread keeps of a row of N: for usual lengths that divide, up to 32 numbers.
-
-    Other lengths share one form, which reads the row again.
-    """
-    chunks = N // (VEC * THREADS)
-    usual = N in (2048, 4096, 8192) and N % (VEC * THREADS) == 0
-    return chunks if VEC > 1 and usual and chunks * VEC <= 32 else 0
-
-
-@inline
-def owned(HELD, VEC, THREADS):
-    """Where the chunks of a thread begin, as `strided` deals them out."""
-    return [(thread + c * THREADS) * VEC for c in unrolled(HELD)]
 
 
 @inline

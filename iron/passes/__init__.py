@@ -27,6 +27,7 @@ from iron.passes.hoist import hoist
 from iron.passes.select import select
 from iron.passes.simplify import simplify
 from iron.passes.unroll import unroll
+from iron.targets.target import Target
 
 Pass = Callable[[Kernel], Kernel]
 
@@ -41,3 +42,12 @@ THREAD_PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead", dead),
 )
 """What a thread-level kernel goes through before any backend, in order."""
+
+
+def passes_for(target: Target) -> tuple[tuple[str, Pass], ...]:
+    """`THREAD_PASSES`, in which `elementary` leaves what `target` approximates by itself."""
+
+    def kept(kernel: Kernel) -> Kernel:
+        return elementary(kernel, target.approximated)
+
+    return tuple((name, kept if run is elementary else run) for name, run in THREAD_PASSES)

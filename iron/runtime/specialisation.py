@@ -42,8 +42,9 @@ def load(fn: KernelFunction, binding: Binding, driver: Driver) -> Specialised:
     by_driver = _LOADED.setdefault(read.kernel, {})
     found = by_driver.get(driver)
     if found is None:
-        lowered = lower(read.kernel)
-        check_budget(lowered, driver.target())
+        target = driver.target()
+        lowered = lower(read.kernel, target)
+        check_budget(lowered, target)
         found = Specialised(lowered, driver.load(lowered), in_place(lowered), read)
         by_driver[driver] = found
     return found

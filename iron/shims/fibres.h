@@ -75,3 +75,24 @@ inline unsigned long long fibre_votes(bool mine) {
   for (unsigned lane = 0; lane < fibre_self()->simd; ++lane) votes |= (words[lane] & 1) << lane;
   return votes;
 }
+
+// --- approximations of GPUs ----------------------------------------------------------------------
+// Within half an ulp here; subnormal operands and results are 0, as on the device.
+
+inline float fibre_flushed(float x) {
+  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;
+}
+
+inline float fibre_exp2(float x) {
+  if (x != x) return x;
+  if (x >= 128.0f) return __builtin_inff();
+  if (x < -126.0f) return 0.0f;
+  const double whole = __builtin_rint((double)x), y = (x - whole) * 0.69314718055994530942;
+  double sum = 1.0;
+  for (int i = 12; i > 0; --i) sum = 1.0 + sum * y / i;
+  return (float)(sum * fibre_bits<double>((unsigned long long)(1023 + (int)whole) << 52));
+}
+
+inline float fibre_rcp(float x) { return fibre_flushed(1.0f / fibre_flushed(x)); }
+
+inline float fibre_rsqrt(float x) { return 1.0f / __builtin_sqrtf(fibre_flushed(x)); }

@@ -18,6 +18,10 @@
 #define __builtin_amdgcn_ballot_w32(mine) ((unsigned)fibre_votes(mine))
 #define __builtin_amdgcn_ballot_w64(mine) fibre_votes(mine)
 
+#define __builtin_amdgcn_exp2f(x) fibre_exp2(x)
+#define __builtin_amdgcn_rcpf(x) fibre_rcp(x)
+#define __builtin_amdgcn_rsqf(x) fibre_rsqrt(x)
+
 // Lanes are addressed by four times their number; the instruction takes it modulo the wave.
 inline int fibre_permute(int at, int value) {
   return fibre_from(value, ((unsigned)at >> 2) % fibre_self()->simd);

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iron.errors import error
-from iron.targets.target import Target
+from iron.targets.target import Approximation, Target
 
 MAX_THREADS = 1024
 SHARED = 64 << 10
@@ -18,10 +18,19 @@ MOST_THREADS_OF_A_LAUNCH = (1 << 32) - 1
 
 TRIPLE = "amdgcn-amd-amdhsa"
 
+APPROXIMATIONS = (
+    Approximation("fast_exp2", 1.0),  # v_exp_f32
+    Approximation("fast_rcp", 1.0),  # v_rcp_f32
+    Approximation("fast_rsqrt", 1.0),  # v_rsq_f32
+)
+"""Source: the instruction set guides, "VOP1 instructions"; subnormal results are 0."""
+
 
 def _gpu(name: str, wave: int, *features: str) -> Target:
     found = frozenset({"hip", *features})
-    return Target(name, "gpu", wave, MAX_THREADS, SHARED, found, TRIPLE, name)
+    return Target(
+        name, "gpu", wave, MAX_THREADS, SHARED, found, TRIPLE, name, approximations=APPROXIMATIONS
+    )
 
 
 GFX90A = _gpu("gfx90a", 64, "cdna")

@@ -6,7 +6,7 @@ Source: CUDA C++ Programming Guide 13.0, table "Technical Specifications per Com
 from __future__ import annotations
 
 from iron.errors import error
-from iron.targets.target import Target
+from iron.targets.target import Approximation, Target
 
 SIMD = 32
 MAX_THREADS = 1024
@@ -15,10 +15,20 @@ STATIC_SHARED = 48 << 10
 MOST_GROUPS = (1 << 31) - 1
 """Blocks of a grid along x; 65535 along y."""
 
+APPROXIMATIONS = (
+    Approximation("fast_exp2", 2.0),  # ex2.approx.ftz
+    Approximation("fast_rcp", 1.0),  # rcp.approx.ftz
+    Approximation("fast_rsqrt", 2.0),  # rsqrt.approx.ftz: 2^-22.9 of the result
+)
+"""Source: PTX ISA 9.0, "Floating Point Instructions"; subnormal operands and results are 0."""
+
 
 def _gpu(name: str, shared_kib: int, *features: str) -> Target:
     found = frozenset({"cuda", *features})
-    return Target(name, "gpu", SIMD, MAX_THREADS, shared_kib << 10, found, cpu=name)
+    return Target(
+        name, "gpu", SIMD, MAX_THREADS, shared_kib << 10, found,
+        cpu=name, approximations=APPROXIMATIONS,
+    )  # fmt: skip
 
 
 SM_80 = _gpu("sm_80", 163)

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 # Kernel, and parts of the label of the case that it is bound to.
 KERNELS = {
     "copy": ("f32", "FORM=transposed"),
-    "unary": ("bf16", "OP=silu"),
+    "unary": ("bf16", "OP=silu", "MATH=fast"),
     "select": ("f16",),
     "cast": ("f32,f16",),
     "softmax": ("f32", "LOG=False", "MASK=False"),

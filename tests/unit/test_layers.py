@@ -101,6 +101,9 @@ def imports(tree: ast.Module, module: str, known: set[str]) -> Iterator[Import]:
                 yield Import(name, node.lineno, lazy)
 
 
+SHARED_BY_KERNELS = {f"iron.kernels.{room}" for room in ("primitives", "activation", "rows")}
+
+
 def faults(module: str, text: str, known: set[str]) -> list[str]:
     """Imports of `module` that the rule does not allow."""
     here = layer(module)
@@ -112,7 +115,7 @@ def faults(module: str, text: str, known: set[str]) -> list[str]:
         there = layer(found.module)
         if there in allowed or (found.lazy and (here, there) in LAZY):
             continue
-        if here == "kernels" and found.module == "iron.kernels.primitives":
+        if here == "kernels" and found.module in SHARED_BY_KERNELS:
             continue
         out.append(f"{module}:{found.line}: {here} may not import {found.module}")
     return out

@@ -54,12 +54,17 @@ fast_exp2 = _row(
     np.exp2,
     "2 to the x, with the target's approximation allowed; a result below 2^-125 may be 0.",
 )
-fast_rcp = _row("fast_rcp", 2.0, lambda x: 1 / x, "1 / x, with the target's approximation allowed.")
+fast_rcp = _row(
+    "fast_rcp",
+    2.0,
+    lambda x: 1 / x,
+    "1 / x, with the target's approximation allowed; below 2^-126, x and the result may be 0.",
+)
 fast_rsqrt = _row(
     "fast_rsqrt",
     2.0,
     lambda x: 1 / np.sqrt(x),
-    "1 / sqrt(x), with the target's approximation allowed.",
+    "1 / sqrt(x), with the target's approximation allowed; an x below 2^-126 may be 0.",
 )
 
 

@@ -9,7 +9,7 @@ two-pass algorithm), so that rows whose mean is far above their spread keep thei
 
 import numpy as np
 
-from iron.kernels.primitives import held_chunks, owned
+from iron.kernels.rows import WORD, held_chunks, owned, row_threads
 from iron.lang import RED, Const, In, Out, Scalar, bf16, dims, dot, dtypes, f16, f32, group_sum
 from iron.lang import groups, inline, kernel, require, rsqrt, strided, unrolled
 
@@ -39,7 +39,7 @@ def layer_norm(
     eps: Scalar[f32],
     *,
     VEC: Const = 1,
-    THREADS: Const = 256,
+    THREADS: Const = lambda N, VEC: row_threads(N, VEC),
     HELD: Const = lambda N, VEC, THREADS: held_chunks(N, VEC, THREADS),
 ):
     """One group per row, read three times, or once into HELD chunks a thread; all sums are f32.
@@ -49,6 +49,9 @@ def layer_norm(
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
+    require(VEC * T.bytes <= WORD, "VEC elements are one word")
+    require(not HELD or N == HELD * VEC * THREADS, "HELD chunks a thread make a row")
+    size = HELD * VEC * THREADS if HELD else N
     rest_of = 0 if HELD else N
     places = owned(HELD, VEC, THREADS)
     held = [x[row, i : i + VEC].to(f32) for i in places]
@@ -57,7 +60,7 @@ def layer_norm(
         total += held[c].sum()
     for i in strided(rest_of, VEC):
         total += x[row, i : i + VEC].to(f32).sum()
-    guess = group_sum(total) / N
+    guess = group_sum(total) / size
 
     sums, squares = f32(0), f32(0)
     for c in unrolled(HELD):
@@ -69,8 +72,8 @@ def layer_norm(
         sums += d.sum()
         squares += dot(d, d)
     sums, squares = group_sum(sums, squares)
-    rest = sums / N
-    scale = rsqrt((squares - sums * rest) / N + eps)
+    rest = sums / size
+    scale = rsqrt((squares - sums * rest) / size + eps)
 
     for c in unrolled(HELD):
         i = places[c]

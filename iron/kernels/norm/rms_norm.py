@@ -6,7 +6,7 @@ the weight 1 + w is that of Gemma.
 
 import numpy as np
 
-from iron.kernels.primitives import held_chunks, owned
+from iron.kernels.rows import WORD, held_chunks, owned, row_threads
 from iron.lang import ELT, RED, Const, In, Out, Scalar, bf16, dims, dot, dtypes, f16, f32
 from iron.lang import group_sum, groups, inline, kernel, require, rsqrt, strided, unrolled
 
@@ -25,6 +25,12 @@ def weighted(unit, w, at, VEC, ONE_PLUS, ROUNDED, T):
     return unit * (1.0 + scale) if ONE_PLUS else unit * scale
 
 
+@inline
+def summed(x, residual, at, VEC):
+    """VEC neighbours of both rows in f32, added."""
+    return x[at : at + VEC].to(f32) + residual[at : at + VEC].to(f32)
+
+
 @kernel(
     choose={"VEC": {"gpu": [8, 4, 1], "cpu": [1, 4]}},
     schedule={"cpu": {"THREADS": 32}},
@@ -41,7 +47,7 @@ def rms_norm(
     ROUNDED: Const = False,
     L2: Const = False,
     VEC: Const = 1,
-    THREADS: Const = 256,
+    THREADS: Const = lambda N, VEC: row_threads(N, VEC),
     HELD: Const = lambda N, VEC, THREADS: held_chunks(N, VEC, THREADS),
 ):
     """One group per row. A residual is added to the weighted result (y = residual + norm(x) * w).
@@ -53,6 +59,9 @@ def rms_norm(
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
+    require(VEC * T.bytes <= WORD, "VEC elements are one word")
+    require(not HELD or N == HELD * VEC * THREADS, "HELD chunks a thread make a row")
+    size = HELD * VEC * THREADS if HELD else N
 
     squares = f32(0)
     places = owned(HELD, VEC, THREADS)
@@ -63,7 +72,7 @@ def rms_norm(
         chunk = x[row, i : i + VEC].to(f32)
         squares += dot(chunk, chunk)
     total = group_sum(squares)
-    scale = rsqrt(total + eps) if L2 else rsqrt(total / N + eps)
+    scale = rsqrt(total + eps) if L2 else rsqrt(total / size + eps)
 
     for c in unrolled(HELD):
         i = places[c]
@@ -94,7 +103,8 @@ def add_rms_norm(
     *,
     ONE_PLUS: Const = False,
     VEC: Const = 1,
-    THREADS: Const = 256,
+    THREADS: Const = lambda N, VEC: row_threads(N, VEC),
+    HELD: Const = lambda N, VEC, THREADS: held_chunks(N, VEC, THREADS),
 ):
     """h = x + residual, and y = h / sqrt(mean(h^2) + eps) * w, one group per row.
 
@@ -102,15 +112,26 @@ def add_rms_norm(
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
+    require(VEC * T.bytes <= WORD, "VEC elements are one word")
+    require(not HELD or N == HELD * VEC * THREADS, "HELD chunks a thread make a row")
+    size = HELD * VEC * THREADS if HELD else N
 
     squares = f32(0)
-    for i in strided(N, VEC):
-        chunk = x[row, i : i + VEC].to(f32) + residual[row, i : i + VEC].to(f32)
+    places = owned(HELD, VEC, THREADS)
+    held = [summed(x[row], residual[row], i, VEC) for i in places]
+    for c in unrolled(HELD):
+        squares += dot(held[c], held[c])
+    for i in strided(0 if HELD else N, VEC):
+        chunk = summed(x[row], residual[row], i, VEC)
         squares += dot(chunk, chunk)
-    scale = rsqrt(group_sum(squares) / N + eps)
+    scale = rsqrt(group_sum(squares) / size + eps)
 
-    for i in strided(N, VEC):
-        chunk = x[row, i : i + VEC].to(f32) + residual[row, i : i + VEC].to(f32)
+    for c in unrolled(HELD):
+        i = places[c]
+        h[row, i : i + VEC] = held[c].to(T)
+        y[row, i : i + VEC] = weighted(held[c] * scale, w, i, VEC, ONE_PLUS, False, T).to(T)
+    for i in strided(0 if HELD else N, VEC):
+        chunk = summed(x[row], residual[row], i, VEC)
         h[row, i : i + VEC] = chunk.to(T)
         y[row, i : i + VEC] = weighted(chunk * scale, w, i, VEC, ONE_PLUS, False, T).to(T)
 

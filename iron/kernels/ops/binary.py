@@ -6,7 +6,8 @@ minus infinity, so the remainder has the sign of b, as in Python.
 
 import numpy as np
 
-from iron.kernels.primitives import place_of, silu
+from iron.kernels.activation import silu
+from iron.kernels.primitives import place_of
 from iron.lang import ELT, Const, In, Out, absolute, add, atan2, bf16, dims, dtypes, each, exp, f16
 from iron.lang import f32, floor, fma, inf, inline, kernel, log1p, maximum, minimum, power, require
 from iron.lang import sigmoid, strided, where

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from iron.kernels.primitives import gelu_erf, gelu_tanh, relu, silu, swish
+from iron.kernels.activation import fast_gelu_tanh, fast_silu, fast_swish, gelu_erf, gelu_tanh
+from iron.kernels.activation import math_of, relu, silu, swish
 from iron.lang import ELT, Const, In, Out, Scalar, bf16, dims, dtypes, each, f16, f32, inf, inline
 from iron.lang import kernel, maximum, minimum, require, where
 
@@ -23,9 +24,19 @@ VARIANTS = [
 ]  # fmt: skip
 
 
+PRECISE = (silu, gelu_tanh, swish)
+FAST = (fast_silu, fast_gelu_tanh, fast_swish)
+
+
+def curves(MATH):
+    """(silu, gelu_tanh, swish) in one of two forms."""
+    return FAST if MATH == "fast" else PRECISE
+
+
 @inline
-def gated(g, u, limit, alpha, VARIANT):
+def gated(g, u, limit, alpha, VARIANT, MATH):
     """The pair (g, u) through VARIANT, in f32."""
+    silu, gelu_tanh, _ = curves(MATH)
     if VARIANT == "swiglu":
         return silu(g) * u
     if VARIANT == "geglu_erf":
@@ -34,12 +45,13 @@ def gated(g, u, limit, alpha, VARIANT):
         return gelu_tanh(g) * u
     if VARIANT == "reglu":
         return relu(g) * u
-    return limited(g, u, where(limit > 0.0, limit, inf), alpha, VARIANT)
+    return limited(g, u, where(limit > 0.0, limit, inf), alpha, VARIANT, MATH)
 
 
 @inline
-def limited(g, u, cap, alpha, VARIANT):
+def limited(g, u, cap, alpha, VARIANT, MATH):
     """The variants that clamp at `cap`."""
+    silu, _, swish = curves(MATH)
     bounded = maximum(minimum(u, cap), -cap)
     if VARIANT == "swiglu_limit":
         return silu(minimum(g, cap)) * bounded
@@ -60,10 +72,12 @@ def gated_activation(
     alpha: Scalar[f32],
     *,
     VARIANT: Const = "swiglu",
+    MATH: Const = lambda T: math_of(T),
 ):
     """One thread per element. A limit L that is not positive, or infinite, clamps nothing.
 
     `limit` and `alpha` matter to the limited variants only; biases are added before the clamps.
+    MATH is `precise` or `fast`, as of `unary`.
     """
     i, r = each(N, R)
     gate, up = g[r, i].to(f32), u[r, i].to(f32)
@@ -71,7 +85,7 @@ def gated_activation(
         gate = gate + gate_bias[i].to(f32)
     if up_bias is not None:
         up = up + up_bias[i].to(f32)
-    out = gated(gate, up, limit, alpha, VARIANT)
+    out = gated(gate, up, limit, alpha, VARIANT, MATH)
     if row_scale is not None:
         out = out * row_scale[r]
     y[r, i] = out.to(T)
@@ -88,6 +102,7 @@ def gated_activation_packed(
     *,
     LAYOUT: Const = "halves",
     VARIANT: Const = "swiglu",
+    MATH: Const = lambda T: math_of(T),
 ):
     """`gated_activation` of one buffer: gates in the first half of a row, or at even places.
 
@@ -99,7 +114,7 @@ def gated_activation_packed(
     gate, up = x[r, at].to(f32), x[r, to].to(f32)
     if bias is not None:
         gate, up = gate + bias[at].to(f32), up + bias[to].to(f32)
-    out = gated(gate, up, limit, alpha, VARIANT)
+    out = gated(gate, up, limit, alpha, VARIANT, MATH)
     if row_scale is not None:
         out = out * row_scale[r]
     y[r, i] = out.to(T)

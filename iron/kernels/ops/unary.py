@@ -8,11 +8,25 @@ import math
 
 import numpy as np
 
-from iron.kernels import primitives
+from iron.kernels import activation
 from iron.lang import ELT, Const, In, Out, Scalar, absolute, acos, acosh, asin, asinh, atan, atanh
 from iron.lang import bf16, ceil, cos, cosh, dims, dtypes, each, erf, erfinv, exp, exp2, expm1, f16
-from iron.lang import f32, floor, inline, kernel, log, log1p, log2, log10, require, rint, rsqrt
-from iron.lang import sigmoid, sign, sin, sinh, sqrt, tan, tanh, trunc, where
+from iron.lang import f32, fast_exp2, fast_rcp, fast_rsqrt, floor, inline, kernel, log, log1p, log2
+from iron.lang import (
+    log10,
+    require,
+    rint,
+    rsqrt,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+    where,
+)
 
 (N,) = dims("N")
 T = dtypes("T", f32, f16, bf16)
@@ -45,17 +59,23 @@ BODIES = (
     ("tan", tan), ("asin", asin), ("acos", acos), ("atan", atan), ("sinh", sinh), ("cosh", cosh),
     ("tanh", tanh), ("asinh", asinh), ("acosh", acosh), ("atanh", atanh), ("ceil", ceil),
     ("floor", floor), ("round", rint), ("trunc", trunc), ("erf", erf), ("erfinv", erfinv),
-    ("sigmoid", sigmoid), ("silu", primitives.silu), ("softplus", primitives.softplus),
-    ("relu", primitives.relu), ("relu2", primitives.relu2), ("gelu_erf", primitives.gelu_erf),
-    ("gelu_tanh", primitives.gelu_tanh), ("gelu_quick", primitives.gelu_quick),
+    ("sigmoid", sigmoid), ("silu", activation.silu), ("softplus", activation.softplus),
+    ("relu", activation.relu), ("relu2", activation.relu2), ("gelu_erf", activation.gelu_erf),
+    ("gelu_tanh", activation.gelu_tanh), ("gelu_quick", activation.gelu_quick),
     ("logical_not", logical_not),
 )  # fmt: skip
 OPS = [*(name for name, _ in BODIES), "leaky_relu"]
+FAST = (
+    ("rsqrt", fast_rsqrt), ("recip", fast_rcp), ("exp", activation.fast_exp), ("exp2", fast_exp2),
+    ("sigmoid", activation.fast_sigmoid), ("silu", activation.fast_silu),
+    ("gelu_tanh", activation.fast_gelu_tanh), ("gelu_quick", activation.fast_gelu_quick),
+)  # fmt: skip
 
 
-def body_of(op):
-    """The function called `op`."""
-    return next(body for name, body in BODIES if name == op)
+def body_of(op, math):
+    """The function called `op`; in its fast form, where it has one, if `math` says so."""
+    bodies = (*FAST, *BODIES) if math == "fast" else BODIES
+    return next(body for name, body in bodies if name == op)
 
 
 @kernel(variants={"OP": OPS}, choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}})
@@ -65,9 +85,14 @@ def unary(
     slope: Scalar[f32] = 0.01,
     *,
     OP: Const,
+    MATH: Const = lambda T: activation.math_of(T),
     VEC: Const = 1,
 ):
-    """One thread per VEC neighbours, in f32. `slope` is that of leaky_relu below 0."""
+    """One thread per VEC neighbours, in f32. `slope` is that of leaky_relu below 0.
+
+    MATH is `precise`, or `fast`: the functions of `FAST` within 2e-5 of themselves, which is below
+    the rounding of a 16-bit T, and 0 for what is below 2^-125.
+    """
     (chunk,) = each(N // VEC)
     require(N % VEC == 0, "the length N must be a multiple of VEC")
     i = chunk * VEC
@@ -75,7 +100,7 @@ def unary(
     if OP == "leaky_relu":
         y[i : i + VEC] = where(value < 0.0, slope * value, value).to(T)
     else:
-        y[i : i + VEC] = body_of(OP)(value).to(T)
+        y[i : i + VEC] = body_of(OP, MATH)(value).to(T)
 
 
 def gelu(x, inner):
@@ -137,9 +162,22 @@ def _(rng, N, OP):
     return {"x": np.maximum(x, 0) if OP == "logical_not" else x}
 
 
-@unary.case(N=[33, 1028], T=[f16, bf16], OP=["neg", "exp", "silu", "gelu_erf"], tol=ELT)
+@unary.case(N=[33, 1028], T=[f16, bf16], OP=["neg", "gelu_erf"], tol=ELT)
 def _(rng, N):
     return {"x": rng.distinct(N, low=-3.0, high=3.0)}
+
+
+@unary.case(
+    N=[33, 1028], T=[f16, bf16], OP=["exp", "silu"], MATH=["precise", "fast"], tol=ELT.fast()
+)
+def _(rng, N):
+    return {"x": rng.distinct(N, low=-3.0, high=3.0)}
+
+
+@unary.case(N=[33], T=[f32], OP=[name for name, _ in FAST], MATH=["fast"], tol=ELT.fast())
+def _(rng, N, OP):
+    far = 80.0 if OP.startswith("exp") else 9.0
+    return {"x": rng.distinct(N, low=LOW.get(OP, -far), high=far)}
 
 
 unary.bench(N=[1 << 20, 1 << 26], OP=["exp", "silu"], flops=lambda N: 4 * N)

@@ -7,13 +7,20 @@ Source: Bridle 1990, with the shift by the maximum that keeps exp in range.
 
 import numpy as np
 
-from iron.kernels.primitives import held_chunks, owned
+from iron.kernels.activation import fast_exp, math_of
+from iron.kernels.rows import WORD, held_chunks, owned, row_threads
 from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, group_max
 from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, require, shared
 from iron.lang import strided, unrolled, where
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
+
+
+@inline
+def power(x, MATH):
+    """e^x."""
+    return fast_exp(x) if MATH == "fast" else exp(x)
 
 
 @inline
@@ -33,17 +40,17 @@ def peak(top, sink, ZERO):
 
 
 @inline
-def factors(total, top, sink, ZERO):
+def factors(total, top, sink, ZERO, MATH):
     """(log of the row's sum, its reciprocal); with `ZERO`, a sum of 0 has the reciprocal 0."""
     total = group_sum(total)
     if sink is not None:
-        total += exp(sink - top)
+        total += power(sink - top, MATH)
     inverse = 1.0 / total
     return log(total), where(total == 0.0, 0.0, inverse) if ZERO else inverse
 
 
 @inline
-def held_softmax(x, mask, sink, y, scale, at, LOG, ZERO, VEC, T):
+def held_softmax(x, mask, sink, y, scale, at, LOG, ZERO, MATH, VEC, T):
     """One row, read once into the chunks that start at the places `at`."""
     held = [score(x, mask, i, scale, VEC) for i in at]
     top = f32(-inf)
@@ -52,18 +59,18 @@ def held_softmax(x, mask, sink, y, scale, at, LOG, ZERO, VEC, T):
     top = peak(top, sink, ZERO)
 
     below = [chunk - top for chunk in held]
-    powers = [exp(chunk) for chunk in below]
+    powers = [power(chunk, MATH) for chunk in below]
     total = f32(0)
     for c in unrolled(len(at)):
         total += powers[c].sum()
-    shift, inverse = factors(total, top, sink, ZERO)
+    shift, inverse = factors(total, top, sink, ZERO, MATH)
     for c in unrolled(len(at)):
         out = below[c] - shift if LOG else powers[c] * inverse
         y[at[c] : at[c] + VEC] = out.to(T)
 
 
 @inline
-def read_softmax(x, mask, sink, y, scale, LOG, ZERO, VEC, STAGE, T):
+def read_softmax(x, mask, sink, y, scale, LOG, ZERO, MATH, VEC, STAGE, T):
     """One row, read three times, or twice with its exponentials kept in STAGE elements."""
     N = x.shape[0]
     top = f32(-inf)
@@ -74,17 +81,17 @@ def read_softmax(x, mask, sink, y, scale, LOG, ZERO, VEC, STAGE, T):
     kept = shared((STAGE or 1,), f32)
     total = f32(0)
     for i in strided(N, VEC):
-        part = exp(score(x, mask, i, scale, VEC) - top)
+        part = power(score(x, mask, i, scale, VEC) - top, MATH)
         total += part.sum()
         if STAGE:
             kept[i : i + VEC] = part
-    shift, inverse = factors(total, top, sink, ZERO)
+    shift, inverse = factors(total, top, sink, ZERO, MATH)
     for i in strided(N, VEC):
         if STAGE:
             y[i : i + VEC] = (kept[i : i + VEC] * inverse).to(T)
         else:
             s = score(x, mask, i, scale, VEC) - top
-            y[i : i + VEC] = (s - shift if LOG else exp(s) * inverse).to(T)
+            y[i : i + VEC] = (s - shift if LOG else power(s, MATH) * inverse).to(T)
 
 
 def whole(N):
@@ -107,27 +114,31 @@ def softmax(
     *,
     LOG: Const = False,
     ZERO: Const = False,
+    MATH: Const = lambda T: math_of(T),
     KEPT: Const = False,
     STAGE: Const = lambda N, LOG, KEPT: N if KEPT and not LOG and whole(N) else 0,
     VEC: Const = 1,
-    THREADS: Const = 256,
+    THREADS: Const = lambda N, VEC: row_threads(N, VEC),
     HELD: Const = lambda N, VEC, THREADS, KEPT: 0 if KEPT else held_chunks(N, VEC, THREADS),
 ):
     """One group per row; sums are f32. `LOG` gives log(y).
 
     The row is read three times, or once into HELD chunks a thread; with STAGE, the row's length,
     the exponentials are kept in group memory and computed once.
-    A row of nothing but -inf gives NaN, as the formula says; with `ZERO`, zeros.
+    MATH is `precise` or `fast`, as of `unary`. A row of nothing but -inf gives NaN, as the formula
+    says; with `ZERO`, zeros.
     """
     (row,) = groups(R, threads=THREADS)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
+    require(VEC * T.bytes <= WORD, "VEC elements are one word")
+    require(not HELD or N == HELD * VEC * THREADS, "HELD chunks a thread make a row")
     added = mask[row] if mask is not None else None
     extra = sink[row] if sink is not None else None
     if HELD:
         at = owned(HELD, VEC, THREADS)
-        held_softmax(x[row], added, extra, y[row], scale, at, LOG, ZERO, VEC, T)
+        held_softmax(x[row], added, extra, y[row], scale, at, LOG, ZERO, MATH, VEC, T)
     else:
-        read_softmax(x[row], added, extra, y[row], scale, LOG, ZERO, VEC, STAGE, T)
+        read_softmax(x[row], added, extra, y[row], scale, LOG, ZERO, MATH, VEC, STAGE, T)
 
 
 @softmax.oracle

@@ -6,8 +6,8 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) \
   ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
                                                                     : __builtin_nanf(""))
-struct alignas(16) iron_f16x8 { f16 e[8]; };
-struct alignas(16) iron_f32x8 { f32 e[8]; };
+struct alignas(8) iron_f16x4 { f16 e[4]; };
+struct alignas(16) iron_f32x4 { f32 e[4]; };
 IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
   f16 y;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16(
   }
 }
 
-// needs rows of x at multiples of 16 bytes, rows of y at multiples of 16 bytes, neighbours move 8 at a time
+// needs rows of x at multiples of 16 bytes, rows of y at multiples of 8 bytes, neighbours move 4 at a time
 extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16_neighbours(
     const f32* x,
     f16* y,
@@ -38,17 +38,13 @@ extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16_neighbours(
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
   const i32 i = group0 * 256 + thread_index;
-  const i32 t = i * 8;
+  const i32 t = i * 4;
   if (t < N) {
-    const iron_f32x8 x_run = *(const iron_f32x8*)(x + t);
+    const iron_f32x4 x_run = *(const iron_f32x4*)(x + t);
     const f32 part = x_run.e[0];
     const f32 part2 = x_run.e[1];
     const f32 part3 = x_run.e[2];
     const f32 part4 = x_run.e[3];
-    const f32 part5 = x_run.e[4];
-    const f32 part6 = x_run.e[5];
-    const f32 part7 = x_run.e[6];
-    const f32 part8 = x_run.e[7];
-    *(iron_f16x8*)(y + t) = iron_f16x8{{iron_f32_to_f16(part), iron_f32_to_f16(part2), iron_f32_to_f16(part3), iron_f32_to_f16(part4), iron_f32_to_f16(part5), iron_f32_to_f16(part6), iron_f32_to_f16(part7), iron_f32_to_f16(part8)}};
+    *(iron_f16x4*)(y + t) = iron_f16x4{{iron_f32_to_f16(part), iron_f32_to_f16(part2), iron_f32_to_f16(part3), iron_f32_to_f16(part4)}};
   }
 }

@@ -55,10 +55,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
   f32 total = squares;
   for (i32 step = 1; step < 32; step *= 2) {
     const f32 other = iron_shuffle_xor_f32(total, step);
-    const bool upper = (thread_index & step) != 0;
-    const f32 low = upper ? other : total;
-    const f32 high = upper ? total : other;
-    total = low + high;
+    total = total + other;
   }
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = total;
@@ -69,7 +66,6 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     const f32 next = pile[run];
     total = total + next;
   }
-  __syncthreads();
   const f32 scale = 1.0f / iron_sqrt_f32(total / (f32)N + eps);
   for (i32 i2 = t; i2 < N; i2 += 1024) {
     const f16* x_run2 = x + (i64)row * x_stride0 + i2;
@@ -130,10 +126,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w_
   f32 total = squares;
   for (i32 step = 1; step < 32; step *= 2) {
     const f32 other = iron_shuffle_xor_f32(total, step);
-    const bool upper = (thread_index & step) != 0;
-    const f32 low = upper ? other : total;
-    const f32 high = upper ? total : other;
-    total = low + high;
+    total = total + other;
   }
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = total;
@@ -144,7 +137,6 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w_
     const f32 next = pile[run];
     total = total + next;
   }
-  __syncthreads();
   const f32 scale = 1.0f / iron_sqrt_f32(total / (f32)N + eps);
   for (i32 i2 = t; i2 < N; i2 += 1024) {
     const iron_f16x4 x_run2 = *(const iron_f16x4*)(x + (i64)row * x_stride0 + i2);

@@ -75,6 +75,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
     const i64 x_stride0,
     const i64 y_stride0) {
   __shared__ f32 pile[8];
+  __shared__ f32 pile2[8];
   const i32 thread_index = iron_thread();
   const u32 group_index = iron_group();
   const i32 row = (i32)group_index;
@@ -82,15 +83,12 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
   for (i32 i = thread_index; i < N; i += 256) {
     const f32* x_run = x + (i64)row * x_stride0 + i;
     const f32 part = x_run[0];
-    top = iron_max_f32(top, part * scale);
+    top = iron_max_bound_f32(top, part * scale);
   }
   f32 top2 = top;
   for (i32 step = 1; step < 32; step *= 2) {
     const f32 other = iron_shuffle_xor_f32(top2, step);
-    const bool upper = (thread_index & step) != 0;
-    const f32 low = upper ? other : top2;
-    const f32 high = upper ? top2 : other;
-    top2 = iron_max_f32(low, high);
+    top2 = iron_max_bound_f32(top2, other);
   }
   if (thread_index % 32 == 0) {
     pile[thread_index / 32] = top2;
@@ -99,9 +97,8 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
   top2 = pile[0];
   for (i32 run = 1; run < 8; ++run) {
     const f32 next = pile[run];
-    top2 = iron_max_f32(top2, next);
+    top2 = iron_max_bound_f32(top2, next);
   }
-  iron_barrier();
   const f32 t = -top2;
   f32 total = 0.0f;
   for (i32 i2 = thread_index; i2 < N; i2 += 256) {
@@ -122,21 +119,17 @@ extern "C" __global__ void __launch_bounds__(256) iron_softmax_f32_no_log_vec1(
   f32 total2 = total;
   for (i32 step = 1; step < 32; step *= 2) {
     const f32 other2 = iron_shuffle_xor_f32(total2, step);
-    const bool upper2 = (thread_index & step) != 0;
-    const f32 low2 = upper2 ? other2 : total2;
-    const f32 high2 = upper2 ? total2 : other2;
-    total2 = low2 + high2;
+    total2 = total2 + other2;
   }
   if (thread_index % 32 == 0) {
-    pile[thread_index / 32] = total2;
+    pile2[thread_index / 32] = total2;
   }
   iron_barrier();
-  total2 = pile[0];
+  total2 = pile2[0];
   for (i32 run = 1; run < 8; ++run) {
-    const f32 next2 = pile[run];
+    const f32 next2 = pile2[run];
     total2 = total2 + next2;
   }
-  iron_barrier();
   const f32 inverse = 1.0f / total2;
   for (i32 i3 = thread_index; i3 < N; i3 += 256) {
     const f32* x_run3 = x + (i64)row * x_stride0 + i3;

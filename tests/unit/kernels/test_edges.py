@@ -76,6 +76,27 @@ def test_special_values_of_unary(op: str, given: list[float], want: list[float])
     assert same(unary(x=row(*given)[0], OP=op), *want)
 
 
+@pytest.mark.parametrize(
+    ("op", "given", "want"),
+    [
+        ("exp", [-INF, INF, NAN, 0.0], [0.0, INF, NAN, 1.0]),
+        ("exp2", [-INF, INF, NAN, 3.0], [0.0, INF, NAN, 8.0]),
+        ("silu", [-INF, -1e30, INF, NAN], [-0.0, -0.0, INF, NAN]),
+        ("gelu_tanh", [-INF, -1e30, INF, NAN], [-0.0, -0.0, INF, NAN]),
+        ("gelu_quick", [-INF, -1e30, INF, NAN], [-0.0, -0.0, INF, NAN]),
+        ("sigmoid", [-INF, INF, NAN, 0.0], [0.0, 1.0, NAN, 0.5]),
+        ("recip", [0.0, -0.0, INF, NAN], [INF, -INF, 0.0, NAN]),
+        ("rsqrt", [0.0, -1.0, INF, NAN], [INF, NAN, 0.0, NAN]),
+        ("erf", [-INF, INF, NAN, 0.0], [-1.0, 1.0, NAN, 0.0]),  # has no fast form
+    ],
+)
+def test_special_values_of_fast_forms(op: str, given: list[float], want: list[float]):
+    """In the body and, on fibres, in a GPU's own instructions."""
+    assert same(unary(x=row(*given)[0], OP=op, MATH="fast"), *want)
+    with iron.use("cuda-text"):
+        assert same(unary(x=row(*given)[0], OP=op, MATH="fast"), *want)
+
+
 @pytest.mark.parametrize("op", ["expm1", "log1p", "tanh", "erf", "asinh"])
 def test_small_arguments_keep_their_digits(op: str):
     y = unary(x=np.array([1e-6, -1e-30], np.float32), OP=op)

@@ -13,14 +13,20 @@ static inline f32 iron_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
 static inline i32 iron_add_i32(i32 a, i32 b) {
   return (i32)((u32)a + (u32)b);
 }
+static inline i32 iron_sub_i32(i32 a, i32 b) {
+  return (i32)((u32)a - (u32)b);
+}
 static inline i32 iron_shl_i32(i32 a, i32 b) {
   return (i32)((u32)a << ((u32)b & 31u));
 }
-static inline f32 iron_abs_f32(f32 x) {
-  return iron_bits_to_f32(iron_f32_to_bits(x) & 0x7fffffffu);
+static inline f32 iron_min_f32(f32 a, f32 b) {
+  return a < b || a != a ? a : b;
 }
 static inline f32 iron_max_f32(f32 a, f32 b) {
   return a > b || a != a ? a : b;
+}
+static inline f32 iron_min_bound_f32(f32 a, f32 b) {
+  return iron_min_f32(a, b);
 }
 static inline f32 iron_max_bound_f32(f32 a, f32 b) {
   return iron_max_f32(a, b);
@@ -33,16 +39,16 @@ static inline bf16 iron_f32_to_bf16(f32 x) {
   return x != x ? (bf16)0x7fc0 : (bf16)((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
 }
 
-struct iron_unary_bf16_op_silu_vec1_arguments {
+struct iron_unary_bf16_op_silu_math_fast_vec1_arguments {
   f32 slope;
   i32 N;
 };
 
 [[max_total_threads_per_threadgroup(256)]]
-kernel void iron_unary_bf16_op_silu_vec1(
+kernel void iron_unary_bf16_op_silu_math_fast_vec1(
     device const bf16* x [[buffer(0)]],
     device bf16* y [[buffer(1)]],
-    constant iron_unary_bf16_op_silu_vec1_arguments& arguments [[buffer(2)]],
+    constant iron_unary_bf16_op_silu_math_fast_vec1_arguments& arguments [[buffer(2)]],
     const uint group_position [[threadgroup_position_in_grid]],
     const uint simd_index [[simdgroup_index_in_threadgroup]],
     const uint lane_index [[thread_index_in_simdgroup]]) {
@@ -56,16 +62,14 @@ kernel void iron_unary_bf16_op_silu_vec1(
     device const bf16* x_run = x + chunk;
     const bf16 part = x_run[0];
     const f32 value = iron_bf16_to_f32(part);
-    const f32 t = iron_max_bound_f32(-iron_abs_f32(value), -104.0f);
-    const f32 t2 = iron_fma_f32(t, 1.442695f, 1.2582912e+07f);
-    const f32 t3 = t2 - 1.2582912e+07f;
-    const f32 t4 = iron_fma_f32(t3, -1.4286068e-06f, iron_fma_f32(t3, -0.69314575f, t));
-    const f32 t5 = iron_fma_f32(iron_fma_f32(0.0013953325f, t4, 0.008368613f), t4, 0.04166628f);
-    const f32 t6 = iron_fma_f32(iron_fma_f32(iron_fma_f32(t5, t4, 0.16666523f), t4, 0.5f), t4 * t4, t4);
-    const f32 t7 = iron_bits_to_f32((u32)iron_add_i32(iron_shl_i32((i32)iron_f32_to_bits(t2), 23), 1266679808));
-    const f32 t8 = (t6 + 1.0f) * t7 * 5.9604645e-08f;
-    const f32 t9 = iron_max_bound_f32(value, -104.0f) * ((value < 0.0f ? t8 : 1.0f) * (1.0f / (t8 + 1.0f)));
+    const f32 t = iron_min_bound_f32(iron_max_bound_f32(value * -1.442695f, -126.0f), 128.0f);
+    const f32 t2 = t + 1.2582912e+07f;
+    const f32 t3 = t - (t2 - 1.2582912e+07f);
+    const f32 t4 = iron_fma_f32(iron_fma_f32(0.0026814814f, t3, 0.019343967f), t3, 0.111006156f);
+    const f32 t5 = iron_fma_f32(t3, iron_fma_f32(iron_fma_f32(t4, t3, 0.48044467f), t3, 1.3862945f), 2.0f);
+    const i32 t6 = iron_add_i32(iron_shl_i32(iron_sub_i32((i32)iron_f32_to_bits(t2), 1), 23), 1065353216);
+    const f32 t7 = iron_max_bound_f32(value, -104.0f) * (1.0f / (1.0f + t5 * iron_bits_to_f32((u32)t6)));
     device bf16* y_run = y + chunk;
-    y_run[0] = iron_f32_to_bf16(t9);
+    y_run[0] = iron_f32_to_bf16(t7);
   }
 }
