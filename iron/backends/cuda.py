@@ -16,9 +16,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
 typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
-#define IRON_CONSTANT_F32(bits) \\
-  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \\
-                                                                    : __builtin_nanf(""))
+#define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 """
 
 

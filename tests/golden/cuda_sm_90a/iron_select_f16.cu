@@ -3,9 +3,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
 typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
-#define IRON_CONSTANT_F32(bits) \
-  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
-                                                                    : __builtin_nanf(""))
+#define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 struct alignas(8) iron_u8x8 { u8 e[8]; };
 struct alignas(16) iron_f16x8 { f16 e[8]; };
 

@@ -3,9 +3,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
 typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
-#define IRON_CONSTANT_F32(bits) \
-  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
-                                                                    : __builtin_nanf(""))
+#define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 struct alignas(16) iron_bf16x8 { bf16 e[8]; };
 IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
 IRON_DEVICE bf16 iron_f32_to_bf16(f32 x) {

@@ -3,18 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 import iron
 from iron.backends import nvrtc
+from iron.backends.cuda_code import code_of
 from iron.backends.cuda_forms import forms
 from iron.check.cases import run_case
 from iron.check.expand import expand
+from iron.dtypes import f32
 from iron.errors import KernelError, Loc
 from iron.ir.core import Kernel
 from iron.ir.text import digest
+from iron.ir.types import tensor
 from iron.targets.nvidia import LEVELS, SM_90A
 from iron.worker import discover
+from tests.unit.ir.handmade import Handmade
 
 SPREAD = ("rms_norm", "arg_reduce", "qmv", "cast", "scan")
 
@@ -112,3 +117,16 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch):
         nvrtc.api()
     assert caught.value.id == "E0603"
     assert "pip install" in caught.value.diagnostic.help
+
+
+def test_a_table_may_hold_what_is_not_finite():
+    p = Handmade(threads=32, simd=32)
+    y = p.tensor("y", f32, "out")
+    data = np.array([np.inf, -np.inf, np.nan, 1.0], np.float32)
+    held = p.emit("table", attrs=(tensor(f32, 1, "table", (4,)), data.tobytes()))
+    at = p.emit("mod", p.thread(), p.const(4))
+    p.store(y, p.thread(), p.load(held, at))
+    text = code_of(p.done()).text.source
+    assert "0x7f800000u" in text
+    for target in LEVELS:
+        assert nvrtc.compile_text(text, target).cubin
