@@ -38,6 +38,13 @@ IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }""",
+    "iron_bf16_to_f32": """
+IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
+  const u16 low = 0;
+  f32 y;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(y) : "h"(low), "h"(x));
+  return y;
+}""",
     "iron_f32_to_f16": """
 IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
   f16 y;

@@ -83,6 +83,9 @@ inline T __ldg(const T* at) {
 inline void ptx_cvt_f32_f16(float& to, unsigned short from) {
   to = (float)fibre_bits<_Float16>(from);
 }
+inline void ptx_mov_b32(float& to, unsigned short low, unsigned short high) {
+  to = __uint_as_float((unsigned)high << 16 | low);
+}
 inline void ptx_cvt_rn_f16_f32(unsigned short& to, float from) {
   to = (unsigned short)fibre_word((_Float16)from);
 }

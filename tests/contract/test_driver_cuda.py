@@ -239,7 +239,7 @@ def test_a_launch_takes_the_form_its_arguments_allow(
     with iron.use(driver):
         cast(x, y=driver.empty((length,), f16), TO=f16)
     (launch,) = cu.launches
-    assert launch.grid[0] == -(-length // (256 * (8 if wide else 1)))
+    assert launch.grid[0] == -(-length // (128 * 4 if wide else 256))
 
 
 def test_views_of_uploaded_arrays(driver: CudaDriver):

@@ -12,21 +12,7 @@ from iron.kernels import activation
 from iron.lang import ELT, Const, In, Out, Scalar, absolute, acos, acosh, asin, asinh, atan, atanh
 from iron.lang import bf16, ceil, cos, cosh, dims, dtypes, each, erf, erfinv, exp, exp2, expm1, f16
 from iron.lang import f32, fast_exp2, fast_rcp, fast_rsqrt, floor, inline, kernel, log, log1p, log2
-from iron.lang import (
-    log10,
-    require,
-    rint,
-    rsqrt,
-    sigmoid,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-    where,
-)
+from iron.lang import log10, rint, rsqrt, sigmoid, sign, sin, sinh, sqrt, tan, tanh, trunc, where
 
 (N,) = dims("N")
 T = dtypes("T", f32, f16, bf16)
@@ -78,7 +64,7 @@ def body_of(op, math):
     return next(body for name, body in bodies if name == op)
 
 
-@kernel(variants={"OP": OPS}, choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}})
+@kernel(variants={"OP": OPS})
 def unary(
     x: In[T, N],
     y: Out[T, N],
@@ -86,21 +72,18 @@ def unary(
     *,
     OP: Const,
     MATH: Const = lambda T: activation.math_of(T),
-    VEC: Const = 1,
 ):
-    """One thread per VEC neighbours, in f32. `slope` is that of leaky_relu below 0.
+    """One thread per element, in f32. `slope` is that of leaky_relu below 0.
 
     MATH is `precise`, or `fast`: the functions of `FAST` within 2e-5 of themselves, which is below
     the rounding of a 16-bit T, and 0 for what is below 2^-125.
     """
-    (chunk,) = each(N // VEC)
-    require(N % VEC == 0, "the length N must be a multiple of VEC")
-    i = chunk * VEC
-    value = x[i : i + VEC].to(f32)
+    (i,) = each(N)
+    value = x[i].to(f32)
     if OP == "leaky_relu":
-        y[i : i + VEC] = where(value < 0.0, slope * value, value).to(T)
+        y[i] = where(value < 0.0, slope * value, value).to(T)
     else:
-        y[i : i + VEC] = body_of(OP, MATH)(value).to(T)
+        y[i] = body_of(OP, MATH)(value).to(T)
 
 
 def gelu(x, inner):

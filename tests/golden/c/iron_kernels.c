@@ -320,11 +320,11 @@ int iron_copy_f32_rank3_cuda(const iron_cuda_kernel *kernel, CUstream stream, ir
       (shape_2 == 1 || plan.strides[0][2] == 1ll) &&
       iron_mod_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 4) == 0 &&
       iron_mod_i32(shape_2, 4) == 0) {
-    plan.extents[0] = positive(iron_floordiv_i32(iron_add_i32(iron_add_i32(iron_floordiv_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 256), (i32)(iron_mod_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 256) != 0)), 3), 4));
+    plan.extents[0] = positive(iron_floordiv_i32(iron_add_i32(iron_mul_i32(iron_add_i32(iron_floordiv_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 256), (i32)(iron_mod_i32(iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2), 256) != 0)), 2), 3), 4));
     plan.groups = plan.extents[0];
     void *arguments[] = {&x.data, &y.data, &shape_0, &shape_1, &shape_2, &plan.strides[0][0],
                          &plan.strides[0][1], &plan.strides[1][0], &plan.strides[1][1]};
-    return cuda_launch("copy", kernel->forms[1], stream, plan.groups, 256, 0, arguments);
+    return cuda_launch("copy", kernel->forms[1], stream, plan.groups, 128, 0, arguments);
   }
   if (shape_2 == 1 || plan.strides[0][2] == 1ll) {
     void *arguments[] = {&x.data, &y.data, &shape_0, &shape_1, &shape_2, &plan.strides[0][0],

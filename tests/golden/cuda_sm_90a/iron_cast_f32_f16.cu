@@ -28,14 +28,14 @@ extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16(
 }
 
 // needs rows of x at multiples of 16 bytes, rows of y at multiples of 8 bytes, neighbours move 4 at a time
-extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16_neighbours(
+extern "C" __global__ void __launch_bounds__(128) iron_cast_f32_f16_neighbours(
     const f32* x,
     f16* y,
     const i32 N) {
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
-  const i32 i = group0 * 256 + thread_index;
+  const i32 i = group0 * 128 + thread_index;
   const i32 t = i * 4;
   if (t < N) {
     const iron_f32x4 x_run = *(const iron_f32x4*)(x + t);

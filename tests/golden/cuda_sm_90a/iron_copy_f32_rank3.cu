@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3(
 }
 
 // needs rows of x at multiples of 16 bytes, rows of y at multiples of 16 bytes, neighbours in the last axis of x, neighbours move 4 at a time
-extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3_neighbours(
+extern "C" __global__ void __launch_bounds__(128) iron_copy_f32_rank3_neighbours(
     const f32* x,
     f32* y,
     const i32 shape_0,
@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3_neighbours
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
-  const i32 i = group0 * 256 + thread_index;
+  const i32 i = group0 * 128 + thread_index;
   const i32 t = i * 4;
   if (t < iron_mul_i32(iron_mul_i32(shape_0, shape_1), shape_2)) {
     const i32 t2 = (i32)((u32)t % (u32)shape_2);

@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
 }
 
 // needs rows of c at multiples of 8 bytes, rows of a at multiples of 16 bytes, rows of b at multiples of 16 bytes, rows of y at multiples of 16 bytes, neighbours move 8 at a time
-extern "C" __global__ void __launch_bounds__(256) iron_select_f16_neighbours(
+extern "C" __global__ void __launch_bounds__(128) iron_select_f16_neighbours(
     const u8* c,
     const f16* a,
     const f16* b,
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16_neighbours(
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
-  const i32 i = group0 * 256 + thread_index;
+  const i32 i = group0 * 128 + thread_index;
   const i32 t = i * 8;
   if (t < N) {
     const iron_u8x8 c_run = *(const iron_u8x8*)(c + t);

@@ -39,16 +39,16 @@ static inline bf16 iron_f32_to_bf16(f32 x) {
   return x != x ? (bf16)0x7fc0 : (bf16)((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
 }
 
-struct iron_unary_bf16_op_silu_math_fast_vec1_arguments {
+struct iron_unary_bf16_op_silu_math_fast_arguments {
   f32 slope;
   i32 N;
 };
 
 [[max_total_threads_per_threadgroup(256)]]
-kernel void iron_unary_bf16_op_silu_math_fast_vec1(
+kernel void iron_unary_bf16_op_silu_math_fast(
     device const bf16* x [[buffer(0)]],
     device bf16* y [[buffer(1)]],
-    constant iron_unary_bf16_op_silu_math_fast_vec1_arguments& arguments [[buffer(2)]],
+    constant iron_unary_bf16_op_silu_math_fast_arguments& arguments [[buffer(2)]],
     const uint group_position [[threadgroup_position_in_grid]],
     const uint simd_index [[simdgroup_index_in_threadgroup]],
     const uint lane_index [[thread_index_in_simdgroup]]) {
@@ -57,11 +57,10 @@ kernel void iron_unary_bf16_op_silu_math_fast_vec1(
   const i32 thread_index = (i32)(simd_index * 32u + lane_index);
   const u32 group_index = group_position;
   const i32 group0 = (i32)group_index;
-  const i32 chunk = group0 * 256 + thread_index;
-  if (chunk < N) {
-    device const bf16* x_run = x + chunk;
-    const bf16 part = x_run[0];
-    const f32 value = iron_bf16_to_f32(part);
+  const i32 i = group0 * 256 + thread_index;
+  if (i < N) {
+    const bf16 x_at = x[i];
+    const f32 value = iron_bf16_to_f32(x_at);
     const f32 t = iron_min_bound_f32(iron_max_bound_f32(value * -1.442695f, -126.0f), 128.0f);
     const f32 t2 = t + 1.2582912e+07f;
     const f32 t3 = t - (t2 - 1.2582912e+07f);
@@ -69,7 +68,6 @@ kernel void iron_unary_bf16_op_silu_math_fast_vec1(
     const f32 t5 = iron_fma_f32(t3, iron_fma_f32(iron_fma_f32(t4, t3, 0.48044467f), t3, 1.3862945f), 2.0f);
     const i32 t6 = iron_add_i32(iron_shl_i32(iron_sub_i32((i32)iron_f32_to_bits(t2), 1), 23), 1065353216);
     const f32 t7 = iron_max_bound_f32(value, -104.0f) * (1.0f / (1.0f + t5 * iron_bits_to_f32((u32)t6)));
-    device bf16* y_run = y + chunk;
-    y_run[0] = iron_f32_to_bf16(t7);
+    y[i] = iron_f32_to_bf16(t7);
   }
 }

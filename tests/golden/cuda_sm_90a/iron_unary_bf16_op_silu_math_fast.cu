@@ -1,83 +1,66 @@
-#pragma clang fp contract(off)
-#ifndef __global__
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
-#define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
-#endif
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
 typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned short bf16;
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
-#define IRON_CONSTANT_F32(bits) \
-  ((bits) == 0x7f800000u ? __builtin_inff() : (bits) == 0xff800000u ? -__builtin_inff() \
-                                                                    : __builtin_nanf(""))
+#define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 struct alignas(16) iron_bf16x8 { bf16 e[8]; };
-IRON_DEVICE i32 iron_thread() {
-  return (i32)__builtin_amdgcn_workitem_id_x();
-}
-IRON_DEVICE u32 iron_group() {
-  return __builtin_amdgcn_workgroup_id_x();
-}
-IRON_DEVICE u32 iron_f32_to_bits(f32 x) {
-  return __builtin_bit_cast(u32, x);
-}
-IRON_DEVICE f32 iron_bits_to_f32(u32 x) {
-  return __builtin_bit_cast(f32, x);
-}
-IRON_DEVICE f32 iron_fast_exp2_f32(f32 x) {
-  return __builtin_amdgcn_exp2f(x);
-}
-IRON_DEVICE f32 iron_fast_rcp_f32(f32 x) {
-  return __builtin_amdgcn_rcpf(x);
-}
-IRON_DEVICE f32 iron_max_f32(f32 a, f32 b) {
-  return a > b || a != a ? a : b;
-}
-IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
-  return iron_max_f32(a, b);
-}
 IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
-  return iron_bits_to_f32((u32)x << 16);
+  const u16 low = 0;
+  f32 y;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(y) : "h"(low), "h"(x));
+  return y;
 }
 IRON_DEVICE bf16 iron_f32_to_bf16(f32 x) {
-  const u32 b = iron_f32_to_bits(x);
-  return x != x ? (bf16)0x7fc0 : (bf16)((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+IRON_DEVICE f32 iron_max_bound_f32(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+IRON_DEVICE f32 iron_fast_exp2_f32(f32 x) {
+  f32 y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+IRON_DEVICE f32 iron_fast_rcp_f32(f32 x) {
+  f32 y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 // takes any arguments
-extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_math_fast_vec1(
+extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_math_fast(
     const bf16* x,
     bf16* y,
     const f32 slope,
     const i32 N) {
-  const i32 thread_index = iron_thread();
-  const u32 group_index = iron_group();
+  const i32 thread_index = (i32)threadIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
-  const i32 chunk = group0 * 256 + thread_index;
-  if (chunk < N) {
-    const bf16* x_run = x + chunk;
-    const bf16 part = x_run[0];
-    const f32 value = iron_bf16_to_f32(part);
+  const i32 i = group0 * 256 + thread_index;
+  if (i < N) {
+    const bf16 x_at = x[i];
+    const f32 value = iron_bf16_to_f32(x_at);
     const f32 t = iron_max_bound_f32(value, -104.0f) * iron_fast_rcp_f32(1.0f + iron_fast_exp2_f32(value * -1.442695f));
-    bf16* y_run = y + chunk;
-    y_run[0] = iron_f32_to_bf16(t);
+    y[i] = iron_f32_to_bf16(t);
   }
 }
 
 // needs rows of x at multiples of 16 bytes, rows of y at multiples of 16 bytes, neighbours move 8 at a time
-extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_math_fast_vec1_neighbours(
+extern "C" __global__ void __launch_bounds__(128) iron_unary_bf16_op_silu_math_fast_neighbours(
     const bf16* x,
     bf16* y,
     const f32 slope,
     const i32 N) {
-  const i32 thread_index = iron_thread();
-  const u32 group_index = iron_group();
+  const i32 thread_index = (i32)threadIdx.x;
+  const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
-  const i32 chunk = group0 * 256 + thread_index;
-  const i32 t = chunk * 8;
+  const i32 i = group0 * 128 + thread_index;
+  const i32 t = i * 8;
   if (t < N) {
     const iron_bf16x8 x_run = *(const iron_bf16x8*)(x + t);
     const bf16 part = x_run.e[0];

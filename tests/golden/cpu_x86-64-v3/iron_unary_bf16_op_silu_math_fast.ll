@@ -1,5 +1,5 @@
 target triple = "x86_64-unknown-linux-gnu"
-define void @iron_unary_bf16_op_silu_math_fast_vec1(ptr noalias %args, i64 %first, i64 %end) "no-builtins" {
+define void @iron_unary_bf16_op_silu_math_fast(ptr noalias %args, i64 %first, i64 %end) "no-builtins" {
 entry:
   %cell3 = alloca i64, align 64
   %at0 = getelementptr i64, ptr %args, i64 0
