@@ -9,9 +9,9 @@ import numpy as np
 
 from iron.kernels.activation import fast_exp, math_of
 from iron.kernels.rows import WORD, held_chunks, owned, row_threads
-from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, group_max
-from iron.lang import group_sum, groups, inf, inline, kernel, log, maximum, require, shared
-from iron.lang import strided, unrolled, where
+from iron.lang import SOFT, Const, In, Out, Scalar, bf16, dims, dtypes, exp, f16, f32, fast_rcp
+from iron.lang import group_max, group_sum, groups, inf, inline, kernel, log, maximum, require
+from iron.lang import shared, strided, unrolled, where
 
 R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
@@ -45,7 +45,7 @@ def factors(total, top, sink, ZERO, MATH):
     total = group_sum(total)
     if sink is not None:
         total += power(sink - top, MATH)
-    inverse = 1.0 / total
+    inverse = fast_rcp(total) if MATH == "fast" else 1.0 / total
     return log(total), where(total == 0.0, 0.0, inverse) if ZERO else inverse
 
 
