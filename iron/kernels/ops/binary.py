@@ -6,7 +6,7 @@ minus infinity, so the remainder has the sign of b, as in Python.
 
 import numpy as np
 
-from iron.kernels.activation import silu
+from iron.kernels.activation import fast_sigmoid, fast_silu, math_of, silu
 from iron.kernels.primitives import place_of
 from iron.lang import ELT, Const, In, Out, absolute, add, atan2, bf16, dims, dtypes, each, exp, f16
 from iron.lang import f32, floor, fma, inf, inline, kernel, log1p, maximum, minimum, power, require
@@ -74,6 +74,16 @@ def silu_mul(a, b):
     return silu(a) * b
 
 
+@inline
+def fast_sigmoid_mul(a, b):
+    return fast_sigmoid(a) * b
+
+
+@inline
+def fast_silu_mul(a, b):
+    return fast_silu(a) * b
+
+
 BODIES = (
     ("add", add), ("sub", sub), ("mul", mul), ("div", div), ("max", maximum), ("min", minimum),
     ("pow", power), ("atan2", atan2), ("remainder", remainder), ("floor_div", floor_div),
@@ -81,9 +91,13 @@ BODIES = (
 )  # fmt: skip
 
 
-def body_of(op):
-    """The function called `op`."""
-    return next(body for name, body in BODIES if name == op)
+FAST = (("sigmoid_mul", fast_sigmoid_mul), ("silu_mul", fast_silu_mul))
+
+
+def body_of(op, math):
+    """The function called `op`; in its fast form, where it has one, if `math` says so."""
+    bodies = (*FAST, *BODIES) if math == "fast" else BODIES
+    return next(body for name, body in bodies if name == op)
 
 
 @inline
@@ -101,26 +115,33 @@ def binary(
     OP: Const,
     SHAPE: Const = "same",
     SWAP: Const = False,
+    MATH: Const = lambda T: math_of(T),
 ):
     """One thread per element, in f32. b is of a's shape, a row, a column or one number.
 
-    `SWAP` computes OP(b, a).
+    `SWAP` computes OP(b, a). MATH is `precise` or `fast`, as of `unary`.
     """
     i, r = each(N, R)
     require(RB == R if SHAPE in ("same", "column") else RB == 1, "b has the rows of SHAPE")
     require(NB == N if SHAPE in ("same", "row") else NB == 1, "b has the columns of SHAPE")
     p, q = a[r, i].to(f32), b[place(r, i, SHAPE)].to(f32)
-    z[r, i] = (body_of(OP)(q, p) if SWAP else body_of(OP)(p, q)).to(T)
+    body = body_of(OP, MATH)
+    z[r, i] = (body(q, p) if SWAP else body(p, q)).to(T)
 
 
 @kernel
 def binary_strided(
-    a: In[T, ..., strided], b: In[T, ..., strided], z: Out[T, ...], *, OP: Const = "add"
+    a: In[T, ..., strided],
+    b: In[T, ..., strided],
+    z: Out[T, ...],
+    *,
+    OP: Const = "add",
+    MATH: Const = lambda T: math_of(T),
 ):
     """One thread per element, in f32, of any rank and strides; a broadcast axis has stride 0."""
     (i,) = each(z.size)
     at = place_of(i, z)
-    z[at] = body_of(OP)(a[at].to(f32), b[at].to(f32)).to(T)
+    z[at] = body_of(OP, MATH)(a[at].to(f32), b[at].to(f32)).to(T)
 
 
 def silu64(a):
