@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from iron.backends.cpu import rows
+from iron.backends.cpu import guards, rows
+from iron.backends.cpu.guards import all_hold, grown
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.state import Emitter, Names, components
 from iron.backends.cpu.types import each_lane, lanes, scalar
@@ -108,9 +109,12 @@ def _masked_if(e: Emitter, op: Op) -> list[Names]:
     cells = [_cells(e, r) for r in op.results]
     for result, cell in zip(op.results, cells, strict=True):
         _put(e, result, cell, ("zeroinitializer",) * len(cell))
+    if e.mask is None and guards.is_long(op):
+        guards.one_body(e, op)
+        return []
     (condition,) = e.names(op.args[0])
     end = e.w.fresh("end")
-    if e.mask is None and _is_small(op) and len(op.regions[1].ops) == 1:
+    if e.mask is None and _gains_by_two_forms(op):
         _full_side(e, op, cells, end)
     for number, side in enumerate(op.regions):
         if number and len(side.ops) == 1 and not op.results:
@@ -134,7 +138,7 @@ def _full_side(e: Emitter, op: Op, cells: list[Cells], end: str) -> None:
     then = op.regions[0]
     splits = rows.splits(e, then)
     full, partial = e.w.fresh("full"), e.w.fresh("partial")
-    whole = _all_hold(e, op.args[0])
+    whole = all_hold(e, op.args[0])
     with e.nested():
         for split in splits:
             whole = e.w.let(f"and i1 {whole}, {rows.stays_in_row(e, split)}")
@@ -147,46 +151,15 @@ def _full_side(e: Emitter, op: Op, cells: list[Cells], end: str) -> None:
     e.w.label(partial)
 
 
+def _gains_by_two_forms(op: Op) -> bool:
+    """True for a side alone with accesses in it: pure ops are the same with a mask and without."""
+    inside = (o for o in op.regions[0].walk() if o.name not in ("yield", "if"))
+    plain = all(o.row.has(Trait.PURE) for o in inside)
+    return not plain and _is_small(op) and len(op.regions[1].ops) == 1
+
+
 def _is_small(op: Op) -> bool:
     return sum(1 for region in op.regions for _ in region.walk()) <= DOUBLED
-
-
-def _all_hold(e: Emitter, condition: Value) -> str:
-    """Whether the condition holds in every lane, as a scalar test of one lane where that does."""
-    op = condition.op
-    if op is not None and op.name in ("lt", "le", "gt", "ge"):
-        found = _extreme_lane_test(e, op)
-        if found is not None:
-            return found
-    (name,) = e.names(condition)
-    return e.w.all(name, e.lanes)
-
-
-def _extreme_lane_test(e: Emitter, op: Op) -> str | None:
-    """`a < b` with one side moving towards the other holds in all lanes if in the last one.
-
-    Tested in i64, where nothing wraps: if it holds there, no lane of the side that moves did.
-    """
-    dtype = element(op.args[0].type)
-    left, right = (e.lane_stride(a) for a in op.args)
-    if not dtype.is_integer or dtype.bits != 32 or left is None or right is None:
-        return None
-    if (left == 0) == (right == 0):
-        return None
-    moving, step = (0, left) if left else (1, right)
-    away = left - right if op.name in ("lt", "le") else right - left
-    if away < 0:  # the first lane is the last to hold, and later ones may have wrapped
-        return None
-    first = [_grown(e, e.first(a), dtype) for a in op.args]
-    last = list(first)
-    last[moving] = e.w.let(f"add i64 {first[moving]}, {step * (e.lanes - 1)}")
-    return e.w.let(f"icmp s{op.name} i64 {last[0]}, {last[1]}")
-
-
-def _grown(e: Emitter, name: str, dtype: DType) -> str:
-    if dtype.bits == 64 or not name.startswith("%"):
-        return name
-    return e.w.let(f"{'sext' if dtype.kind == 'i' else 'zext'} {scalar(dtype)} {name} to i64")
 
 
 # --- loops ----------------------------------------------------------------------------------------
@@ -232,7 +205,7 @@ def _for(e: Emitter, op: Op) -> list[Names]:
 
 def _turn(e: Emitter, loop: _Loop, mask: str | None, blend: str | None, width: int) -> str | None:
     """One turn of the body, its counter bound by the caller; the stop flag at `width` lanes."""
-    with e.masked(mask), e.nested():
+    with e.masked(mask), e.nested(), e.turn(loop.op):
         for param, cell in zip(loop.params, loop.cells, strict=True):
             e.bind(param, _take(e, param, cell))
         e.body(loop.op.regions[0])
@@ -247,7 +220,7 @@ def _turn(e: Emitter, loop: _Loop, mask: str | None, blend: str | None, width: i
 
 def _counted(e: Emitter, loop: _Loop) -> tuple[str, str, str]:
     """The low bound, high bound and step of lane 0 as i64, which no counter overflows."""
-    low, high, step = (_grown(e, e.first(v), loop.dtype) for v in loop.op.args[:3])
+    low, high, step = (grown(e, e.first(v), loop.dtype) for v in loop.op.args[:3])
     return low, high, step
 
 

@@ -7,10 +7,21 @@ lie in `first .. end - 1`. `args` is a block of 8-byte fields described by `Fiel
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iron.analysis.uniform import uniformity
-from iron.backends.cpu import arith, control, convert, dots, group, memory, pieces, scaling
+from iron.backends.cpu import (
+    arith,
+    control,
+    convert,
+    dots,
+    group,
+    guards,
+    memory,
+    nibbles,
+    pieces,
+    scaling,
+)
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.simt import split
 from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, ScalarForm
@@ -21,6 +32,9 @@ from iron.ir.core import Kernel, Op, Value
 from iron.ir.table import Trait
 from iron.ir.types import Tensor, element
 from iron.targets.target import Target
+
+LANES = 16
+"""Lanes of a long body: one vector of f32 on AVX-512, two on AVX2."""
 
 STREAM_FROM = 32 << 20
 """Bytes of outputs from which they are written past the caches."""
@@ -55,6 +69,7 @@ def compile_kernel(kernel: Kernel, target: Target, symbol: str = "") -> Compiled
 
     Its entry is called `symbol`, or by the kernel's name where that is empty.
     """
+    kernel = _narrowed(kernel)
     uniform = uniformity(kernel)
     plan = split(kernel, uniform)
     e = Emitter(kernel, uniform, target, RULES, SCALAR_FORMS, plan.rematerialised)
@@ -64,6 +79,18 @@ def compile_kernel(kernel: Kernel, target: Target, symbol: str = "") -> Compiled
     pieces.emit(e, plan)
     symbol = symbol or symbol_of(kernel)
     return Compiled(_module(e.w, symbol, kernel.rank, prologue, target), symbol, fields)
+
+
+def _narrowed(kernel: Kernel) -> Kernel:
+    """A long body without collectives at fewer lanes at once: half the text for LLVM.
+
+    Short bodies need the wider form to keep the CPU busy, and wide ones of two vectors a value run
+    out of registers in long ones.
+    """
+    pure = sum(op.row.has(Trait.PURE) and op.name != "const" for op in kernel.body.walk())
+    if not kernel.each or pure < guards.LONG or kernel.simd <= LANES:
+        return kernel
+    return replace(kernel, simd=LANES)
 
 
 def symbol_of(kernel: Kernel) -> str:
@@ -216,13 +243,26 @@ def _scalar_cast(x: Lanes, op: Op, operands: list[str]) -> str:
     return convert.cast(x, operands[0], op.attr("to"))
 
 
+def _or_looked_up(rule: Rule) -> Rule:
+    """`rule`, where the result is not a look-up of a four-bit code."""
+
+    def emit(e: Emitter, op: Op) -> list[Names]:
+        level = nibbles.looked_up(e, op)
+        return rule(e, op) if level is None else [(level,)]
+
+    return emit
+
+
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(arith.SPELLINGS, _elementwise),
+    **dict.fromkeys(arith.SPELLINGS, _or_looked_up(_elementwise)),
     **convert.RULES,
     **dots.RULES,
     **memory.RULES,
     **control.RULES,
     **group.RULES,
+    "cast": _or_looked_up(convert.RULES["cast"]),
+    "bitcast": _or_looked_up(convert.RULES["bitcast"]),
+    "load": _or_looked_up(memory.RULES["load"]),
 }
 
 SCALAR_FORMS: dict[str, ScalarForm] = {

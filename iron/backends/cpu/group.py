@@ -59,20 +59,43 @@ def _barrier(e: Emitter, op: Op) -> list[Names]:
 
 
 def _tree(e: Emitter, op: Op, run: int) -> list[Names]:
-    """Neighbours combined, then pairs of them, ..: one value for every `run` lanes."""
+    """Neighbours combined, then pairs of them, ..: one value for every `run` lanes.
+
+    As long as the values fill more than a register each level halves them; inside one register
+    each value meets its partner in place, which takes one shuffle instead of two.
+    """
     values = [e.names(a, e.lanes) for a in op.args]
-    width = e.lanes
+    width, held = e.lanes, 1
     for _ in range(run.bit_length() - 1):
-        low = [_every(e, a, v, width, 0) for a, v in zip(op.args, values, strict=True)]
-        high = [_every(e, a, v, width, 1) for a, v in zip(op.args, values, strict=True)]
-        width //= 2
+        if width > _register(e, op):
+            low = [_every(e, a, v, width, 0) for a, v in zip(op.args, values, strict=True)]
+            high = [_every(e, a, v, width, 1) for a, v in zip(op.args, values, strict=True)]
+            width //= 2
+        else:
+            at = [i ^ held for i in range(width)]
+            low, held = values, 2 * held
+            high = [_picked(e, a, v, width, at) for a, v in zip(op.args, values, strict=True)]
         values = e.combine(op.regions[0], [*low, *high], width)
-    return values
+    if held == 1:
+        return values
+    first = list(range(0, width, held))
+    return [_picked(e, a, v, width, first) for a, v in zip(op.args, values, strict=True)]
+
+
+def _register(e: Emitter, op: Op) -> int:
+    """Lanes of the widest operand that one vector register holds; 1 where flags are combined."""
+    x86 = e.target.triple.startswith("x86_64")
+    size = 64 if e.target.has("avx512") else 32 if x86 else 16
+    kinds = [element(a.type) for a in op.args]
+    return 1 if any(k.kind == "b" for k in kinds) else size // max(k.bytes for k in kinds)
+
+
+def _picked(e: Emitter, value: Value, names: Names, width: int, at: list[int]) -> Names:
+    return tuple(e.w.pick(n, _ll(value), width, at) for n in names)
 
 
 def _every(e: Emitter, value: Value, names: Names, width: int, start: int) -> Names:
-    at = list(range(start, width, 2))
-    return tuple(e.w.pick(n, _ll(value), width, at) for n in names)
+    return _picked(e, value, names, width, list(range(start, width, 2)))
 
 
 def _repeated(e: Emitter, op: Op, run: int) -> list[Names]:

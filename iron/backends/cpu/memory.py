@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from iron.backends.cpu import arith
 from iron.backends.cpu.address import Address, address
+from iron.backends.cpu.ahead import prefetch
 from iron.backends.cpu.gather import each_active_lane, gather, scatter
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.state import Emitter, Names
@@ -34,7 +35,10 @@ def _load(e: Emitter, op: Op) -> list[Names]:
     buffer, *indices = op.args
     (result,) = op.results
     elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
-    raw, width = _parts(e, elem, address(e, buffer, indices), n)
+    where = address(e, buffer, indices)
+    raw, width = _parts(e, elem, where, n)
+    if where.stride == n and (n == 1 or where.step == "1"):
+        prefetch(e, buffer, indices, where.base, e.lanes * n * elem.bytes)
     if elem.kind == "b":
         x = Lanes(e.w, u8, width)
         raw = [x.compare("ne", r, x.const(0)) for r in raw]

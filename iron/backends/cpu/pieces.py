@@ -144,7 +144,8 @@ def _loop(e: Emitter, plan: Plan, node: Loop) -> None:
     dtype = element(counter.type)
     name = at if dtype.bits == 64 else e.w.let(f"trunc i64 {at} to {scalar(dtype)}")
     e.places[counter] = Fixed((name,))
-    emit(e, plan, node.body)
+    with e.turn(node.op):
+        emit(e, plan, node.body)
     stop = stop_flag(node.op)
     with e.fresh_scope():
         flag = e.names(stop)[0] if stop is not None else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from iron.analysis.uniform import GROUP, SIMD, Uniformity
 from iron.backends.cpu.lanes import Lanes
@@ -61,8 +62,9 @@ class Emitter:
     `lanes` is how wide a varying value is here: the simdgroup's width, or less inside the
     combining function of a collective. `simdgroup` names the current one's number, an i64.
     `mask` names the active lanes, None when all are. A masked region runs only when some lane is
-    active, so that uniform loads in it are safe. `streamed` are the outputs that may bypass the
-    caches.
+    active, so that uniform loads in it are safe. `turns` are the loops around what is emitted,
+    outer ones first. `nibbles` are what values are of a four-bit code. `streamed` are the outputs
+    that may bypass the caches.
     """
 
     def __init__(
@@ -84,6 +86,8 @@ class Emitter:
         self.strides = Strides(uniform)
         self.lanes = uniform.width
         self.mask: str | None = None
+        self.turns: list[Op] = []
+        self.nibbles: dict[Value, tuple[Value, Any] | None] = {}
         self.simdgroup = "0"
         self.places: dict[Value, Fixed | Slot] = {}
         self.partials: dict[tuple[Op, int], tuple[list[str], list[tuple[str, int]]]] = {}
@@ -173,6 +177,15 @@ class Emitter:
             yield
         finally:
             self.scope = kept
+
+    @contextmanager
+    def turn(self, loop: Op) -> Generator[None]:
+        """The body of `loop`."""
+        self.turns.append(loop)
+        try:
+            yield
+        finally:
+            self.turns.pop()
 
     @contextmanager
     def masked(self, mask: str | None) -> Generator[None]:

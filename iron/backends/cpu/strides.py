@@ -43,6 +43,10 @@ class Strides:
         finally:
             self._known, self._assumed, self._patterns = kept
 
+    def assumed(self, value: Value) -> int | None:
+        """The stride that holds for now by `assuming`."""
+        return self._assumed.get(value)
+
     def of(self, value: Value) -> int | None:
         """The lane stride of an integer value."""
         if not self.uniform.varies(value):

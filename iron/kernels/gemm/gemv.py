@@ -5,7 +5,7 @@ Source: the definition.
 
 import numpy as np
 
-from iron.lang import DOT, Const, In, Out, bf16, cdiv, dims, dot, dtypes, f16, f32, group_sum
+from iron.lang import DOT, Const, In, Out, bf16, cdiv, dims, dtypes, f16, f32, group_sum
 from iron.lang import groups, kernel, minimum, require, thread, unrolled
 
 M, N, K = dims("M N K")
@@ -14,6 +14,7 @@ T = dtypes("T", f32, f16, bf16)
 
 @kernel(
     choose={"VEC": {"gpu": [4, 1], "cpu": [1, 4]}},
+    schedule={"cpu": {"ROWS": 4}},
     tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256]},
 )
 def gemv(
@@ -25,27 +26,35 @@ def gemv(
     VEC: Const = 1,
     TEAM: Const = 32,
     THREADS: Const = 128,
+    ROWS: Const = 1,
 ):
-    """One team of TEAM threads per row of w; M is compiled in, 1 to 8. Sums are f32."""
-    rows = max(1, THREADS // TEAM)
-    (group,) = groups(cdiv(N, rows), threads=THREADS)
+    """One team of TEAM threads per ROWS // M rows of w; M is compiled in, 1 to 8. Sums are f32.
+
+    What a team reads of x serves all of its rows, which lie as many apart as the group has teams.
+    """
+    teams, rows = max(1, THREADS // TEAM), max(1, ROWS // M)
+    (group,) = groups(cdiv(N, teams * rows), threads=THREADS)
     require(TEAM <= THREADS, "a team of threads is part of a group")
     require(M <= 8, "gemv takes at most 8 vectors; use gemm for more")
     require(K % VEC == 0, "the row length K must be a multiple of VEC")
-    n = group * rows + thread // TEAM
-    row = minimum(n, N - 1)
+    first = group * (teams * rows) + thread // TEAM
 
-    acc = [f32(0) for _ in unrolled(M)]
+    acc = [[f32(0) for _ in unrolled(M)] for _ in unrolled(rows)]
     for c in range(thread % TEAM, K // VEC, TEAM):
-        weights = w[row, c * VEC : c * VEC + VEC].to(f32)
+        xs = [x[m, c * VEC : c * VEC + VEC].to(f32) for m in unrolled(M)]
+        for r in unrolled(rows):
+            weights = w[minimum(first + r * teams, N - 1), c * VEC : c * VEC + VEC].to(f32)
+            for m in unrolled(M):
+                for e in unrolled(VEC):
+                    acc[r][m] = acc[r][m] + weights[e] * xs[m][e]
+    for r in unrolled(rows):
+        n = first + r * teams
         for m in unrolled(M):
-            acc[m] = acc[m] + dot(weights, x[m, c * VEC : c * VEC + VEC].to(f32))
-    for m in unrolled(M):
-        total = group_sum(acc[m], width=TEAM)
-        if (thread % TEAM == 0) & (n < N):
-            if bias is not None:
-                total = total + bias[n].to(f32)
-            y[m, n] = total.to(T)
+            total = group_sum(acc[r][m], width=TEAM)
+            if (thread % TEAM == 0) & (n < N):
+                if bias is not None:
+                    total = total + bias[n].to(f32)
+                y[m, n] = total.to(T)
 
 
 @gemv.oracle
@@ -62,7 +71,7 @@ def _(rng, M, N, K, BIAS):
     return {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": bias}
 
 
-@gemv.case(M=[3], N=[33], K=[65, 132], TEAM=[8], THREADS=[64], tol=DOT)
+@gemv.case(M=[3], N=[33], K=[65, 132], TEAM=[8], THREADS=[64], ROWS=[1, 6], tol=DOT)
 def _(rng, M, N, K):
     return {"x": rng.normal(M, K), "w": rng.normal(N, K), "bias": rng.normal(N)}
 

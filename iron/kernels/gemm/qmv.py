@@ -6,7 +6,7 @@ Source: the definition; the formats and their decoding are those of `iron.quant.
 import numpy as np
 
 from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32, formats
-from iron.lang import group_sum, groups, kernel, minimum, require, thread, unrolled
+from iron.lang import group_sum, groups, inline, kernel, minimum, require, thread, unrolled
 from iron.quant.format import FORMATS, Algebra, by_name
 
 M, N, K = dims("M N K")
@@ -29,8 +29,43 @@ OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k")]
 FMT = formats("FMT", *FORMATS.values())
 
 
+@inline
+def dense_sums(x, w, row, TEAM):
+    """sum_k W[row[r], k] x[m, k] of a thread's columns: neighbours read neighbours."""
+    acc = [[f32(0) for _ in unrolled(x.shape[0])] for _ in unrolled(len(row))]
+    for k in range(thread % TEAM, x.shape[1], TEAM):
+        xs = [x[m, k].to(f32) for m in unrolled(x.shape[0])]
+        for r in unrolled(len(row)):
+            weight = w.decode(row[r], k)
+            for m in unrolled(len(xs)):
+                acc[r][m] = acc[r][m] + weight * xs[m]
+    return acc
+
+
+@inline
+def chunk_sums(x, w, row, TEAM, FMT):
+    """The same of a thread's chunks: t, t + TEAM, ..., each of `FMT.vec` weights."""
+    acc = [[f32(0) for _ in unrolled(x.shape[0])] for _ in unrolled(len(row))]
+    for c in range(thread % TEAM, x.shape[1] // FMT.vec, TEAM):
+        at = [FMT.at(c) + s + e for s, size in FMT.runs for e in unrolled(size)]
+        for m in unrolled(x.shape[0]):
+            xs = [x[m, i].to(f32) for i in at]
+            for r in unrolled(len(row)):
+                acc[r][m] = acc[r][m] + w.dot(row[r], c, xs)
+    return acc
+
+
+@inline
+def added(total, bias, residual, m, n):
+    """total + bias[n] + residual[m, n], of what there is."""
+    if bias is not None:
+        total = total + bias[n].to(f32)
+    return total if residual is None else total + residual[m, n].to(f32)
+
+
 @kernel(
-    schedule={"cpu": {"TEAM": 1, "THREADS": 32}},
+    choose={"TEAM": {"gpu": [32], "cpu": [1, 32]}},
+    schedule={"cpu": {"THREADS": 32, "ROWS": 2}},
     tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256]},
 )
 def qmv(
@@ -42,34 +77,34 @@ def qmv(
     *,
     TEAM: Const = 32,
     THREADS: Const = 128,
+    ROWS: Const = 1,
 ):
-    """One team of TEAM threads per row of W; M is compiled in, 1 to 8. `residual` is added.
+    """One team of TEAM threads per ROWS // M rows of W; M is compiled in, 1 to 8.
 
-    Thread t of a team takes the chunks t, t + TEAM, ... of `FMT.vec` weights; the codec owns the
-    order of the elements inside a chunk and takes scales out of its sum. Sums are f32.
+    The codec owns the order of the elements inside a chunk and takes scales out of its sum. What a
+    team reads of x serves all of its rows, which lie as many apart as the group has teams; formats
+    that are not read in whole lines have one row a team. `residual` is added. Sums are f32.
     """
-    rows = max(1, THREADS // TEAM)
-    (group,) = groups(cdiv(N, rows), threads=THREADS)
+    teams = max(1, THREADS // TEAM)
+    rows = max(1, ROWS // M) if FMT.body in ("tiles", "dense") else 1
+    (group,) = groups(cdiv(N, teams * rows), threads=THREADS)
     require(TEAM <= THREADS, "a team of threads is part of a group")
+    require(TEAM > 1 or FMT.body != "dense", "plain floats are read by teams")
     require(M <= 8, "qmv takes at most 8 vectors; use qmm for more")
     require(K % FMT.vec == 0, "the row length K must be a multiple of the format's chunk")
-    n = group * rows + thread // TEAM
-    whole = FMT.body == "tiles" and rows == 32  # a tile has a row for each of its 32 threads
-    row = n if whole else minimum(n, N - 1)
+    n = [(group * rows + r) * teams + thread // TEAM for r in unrolled(rows)]
+    last = [minimum(n[r], N - 1) for r in unrolled(rows)]
+    if FMT.body == "tiles" and teams == 32:  # a tile has a row for each of its 32 threads
+        tile = [minimum(group * rows + r, cdiv(N, 32) - 1) for r in unrolled(rows)]
+        last = [t * 32 + thread for t in tile]
 
-    acc = [f32(0) for _ in unrolled(M)]
-    for c in range(thread % TEAM, K // FMT.vec, TEAM):
+    whole = FMT.algebra is Algebra.DENSE and TEAM == THREADS
+    acc = dense_sums(x, w, last, TEAM) if whole else chunk_sums(x, w, last, TEAM, FMT)
+    for r in unrolled(rows):
         for m in unrolled(M):
-            xs = [x[m, FMT.at(c) + s + e].to(f32) for s, size in FMT.runs for e in unrolled(size)]
-            acc[m] = acc[m] + w.dot(row, c, xs)
-    for m in unrolled(M):
-        total = group_sum(acc[m], width=TEAM)
-        if (thread % TEAM == 0) & (n < N):
-            if bias is not None:
-                total = total + bias[n].to(f32)
-            if residual is not None:
-                total = total + residual[m, n].to(f32)
-            y[m, n] = total.to(T)
+            total = group_sum(acc[r][m], width=TEAM)
+            if (thread % TEAM == 0) & (n[r] < N):
+                y[m, n[r]] = added(total, bias, residual, m, n[r]).to(T)
 
 
 def terms(w):
@@ -109,6 +144,16 @@ def _(rng, M, N, K, FMT):
 def _(rng, M, N, K, FMT):
     bias, residual = rng.normal(N), rng.normal(M, N)
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
+
+
+@qmv.case(
+    M=[1], N=[32, 67], K=[32], T=[f32], FMT=COMMON[8:9], TEAM=[1], THREADS=[32], ROWS=[2], tol=DOT
+)
+@qmv.case(
+    M=[1], N=[34], K=[72], T=[f32], FMT=COMMON[2:3], TEAM=[32], THREADS=[32], ROWS=[3], tol=DOT
+)
+def _(rng, M, N, K, FMT):
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
 @qmv.case(M=[1], N=[7], K=[512], T=[f32], FMT=OTHERS, tol=DOT)

@@ -8,6 +8,7 @@ integer sums are those of ggml's products of quantised blocks.
 
 import numpy as np
 
+from iron.kernels.gemm.qmv import added
 from iron.kernels.quant.quantize_blocks import blocks, quantize_blocks
 from iron.lang import DOT, DOT8, Const, In, Out, Packed, bf16, bitcast, cdiv, dims, dot4, dtypes
 from iron.lang import f16, f32, formats, groups, i8, i32, inline, kernel, minimum, plan, require
@@ -39,7 +40,7 @@ def block_dot(words, x, m, b, start, FMT):
     return start
 
 
-@kernel(tune={"THREADS": [32, 64, 128]})
+@kernel(schedule={"cpu": {"ROWS": 2}}, tune={"THREADS": [32, 64, 128]})
 def qmv_codes(
     code: In[i8, M, K],
     scale: In[f32, M, K // 32],
@@ -50,34 +51,36 @@ def qmv_codes(
     y: Out[T, M, N],
     *,
     THREADS: Const = lambda simd_width: max(32, simd_width),
+    ROWS: Const = 1,
 ):
-    """One thread per row of W; M is compiled in, 1 to 8. `total` holds the sums of x's blocks.
+    """One thread per ROWS // M rows of W; M is compiled in, 1 to 8. `total` holds the sums of x's
+    blocks.
 
     Sums of a block are exact integers, those of blocks are f32. `residual` is added.
     """
-    (group,) = groups(cdiv(N, THREADS), threads=THREADS)
+    rows = max(1, ROWS // M)
+    (group,) = groups(cdiv(N, THREADS * rows), threads=THREADS)
     require(M <= 8, "qmv_codes takes at most 8 vectors")
-    n = group * THREADS + thread
-    row = n if THREADS == 32 else minimum(n, N - 1)  # a tile has rows for all of its 32 threads
+    n = [(group * rows + r) * THREADS + thread for r in unrolled(rows)]
+    row = [minimum(n[r], N - 1) for r in unrolled(rows)]
+    if THREADS == 32:  # a tile has rows for all of its 32 threads
+        row = [minimum(group * rows + r, cdiv(N, 32) - 1) * 32 + thread for r in unrolled(rows)]
     less = offset(FMT)
 
-    acc = [f32(0) for _ in unrolled(M)]
+    acc = [[f32(0) for _ in unrolled(M)] for _ in unrolled(rows)]
     for b in range(K // 32):
-        words = [FMT.word(w, row, b * FMT.bits + i) for i in unrolled(FMT.bits)]
-        s, t = FMT.factors(w, row, b // (FMT.group // 32))
+        for r in unrolled(rows):
+            words = [FMT.word(w, row[r], b * FMT.bits + i) for i in unrolled(FMT.bits)]
+            s, t = FMT.factors(w, row[r], b // (FMT.group // 32))
+            for m in unrolled(M):
+                sums = block_dot(words, code, m, b, total[m, b] * -less, FMT)
+                acc[r][m] = acc[r][m] + (s * scale[m, b]) * f32(sums)
+                if FMT.algebra is Algebra.AFFINE:
+                    acc[r][m] = acc[r][m] + t * (scale[m, b] * f32(total[m, b]))
+    for r in unrolled(rows):
         for m in unrolled(M):
-            sums = block_dot(words, code, m, b, total[m, b] * -less, FMT)
-            acc[m] = acc[m] + (s * scale[m, b]) * f32(sums)
-            if FMT.algebra is Algebra.AFFINE:
-                acc[m] = acc[m] + t * (scale[m, b] * f32(total[m, b]))
-    for m in unrolled(M):
-        if n < N:
-            out = acc[m]
-            if bias is not None:
-                out = out + bias[n].to(f32)
-            if residual is not None:
-                out = out + residual[m, n].to(f32)
-            y[m, n] = out.to(T)
+            if n[r] < N:
+                y[m, n[r]] = added(acc[r][m], bias, residual, m, n[r]).to(T)
 
 
 @plan
@@ -152,6 +155,11 @@ def _(rng, M, N, K, FMT):
 @qmv_codes.case(M=[2], N=[1, 97], K=[64], THREADS=[64], FMT=FORMATS[1:4:2], tol=DOT)
 def _(rng, M, N, K, FMT):
     return finished(rng, M, N, K, FMT)
+
+
+@qmv_codes.case(M=[1], N=[64, 97], K=[64], T=[f32], ROWS=[3], FMT=FORMATS[2:4], tol=DOT)
+def _(rng, M, N, K, FMT):
+    return {**codes_of(rng, M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 
 
 @qmv_q8.case(M=[1, 3], N=[67], K=[64, 192], T=[f32], tol=DOT8)

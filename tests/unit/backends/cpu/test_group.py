@@ -7,11 +7,12 @@ import pytest
 
 from iron.analysis.uniform import uniformity
 from iron.backends.cpu.entry import compile_kernel
-from iron.backends.cpu.machine import host
 from iron.backends.cpu.simt import Alone, Join, Loop, Piece, split
 from iron.dtypes import DType, bool_, f32, i32, u8, u32, u64
 from iron.ir.core import Block, Kernel, Value
 from iron.ir.types import Type, tensor, vector
+from iron.targets.cpu import AARCH64, X86_64_V3, X86_64_V4
+from iron.targets.target import Target
 from tests.unit.backends.cpu.agree import both
 from tests.unit.backends.cpu.test_control import branch, loop
 from tests.unit.ir.handmade import Handmade
@@ -242,13 +243,16 @@ def test_group_uniform_ops_run_once_and_thread_arithmetic_is_repeated():
     assert at not in plan.slots
 
 
-def test_narrow_reductions_halve_their_vectors():
+@pytest.mark.parametrize(("target", "register"), [(X86_64_V4, 16), (X86_64_V3, 8), (AARCH64, 4)])
+def test_reductions_halve_their_vectors_down_to_a_register(target: Target, register: int):
+    """Then partners meet in place: one shuffle a level and no narrower sum."""
     p = Handmade(threads=32, simd=32)
     x, y = p.tensor("x", f32), p.tensor("y0", f32, "out")
     (total,) = p.b.emit_all("reduce", (p.load(x, p.thread()),), (0,), (p.function("add", f32),))
     p.store(y, p.const(0), total)
-    text = compile_kernel(p.done(), host()).text
-    for width in (16, 8, 4, 2):
-        assert f"fadd <{width} x float>" in text
-    assert "fadd <32 x float>" not in text
-    assert "fadd float" in text
+    text = compile_kernel(p.done(), target).text
+    for width in (2, 4, 8, 16, 32):
+        sums = text.count(f"fadd <{width} x float>")
+        in_place = register.bit_length() - 1 if width == register else 0
+        assert sums == (register <= width < 32) + in_place, width
+    assert "fadd float" not in text
