@@ -56,11 +56,13 @@ def block_products(query, cache, base, share, sizes):
     for j in range(count):
         chunks = unrolled(len(query[0]))
         key = [block_part(cache, base + j, thread + c * TEAM, share) for c in chunks]
+        part = [f32(0) for r in unrolled(len(query))]
         for r in unrolled(len(query)):
-            part = f32(0)
             for c in unrolled(len(query[0])):
-                part += dot(query[r][c], key[c])
-            product[r] = where(thread == j, group_sum(part), product[r])
+                part[r] += dot(query[r][c], key[c])
+        whole = [group_sum(part[r]) for r in unrolled(len(query))]  # side by side, they share steps
+        for r in unrolled(len(query)):
+            product[r] = where(thread == j, whole[r], product[r])
     return product
 
 

@@ -8,6 +8,7 @@ its partial result (`give`), the group combines them (`join`), each simdgroup ta
 from __future__ import annotations
 
 from iron.analysis.uniform import Uniformity
+from iron.backends.cpu import together
 from iron.backends.cpu.state import Emitter, Names
 from iron.backends.cpu.types import each_lane, lanes, scalar
 from iron.ir.core import Op, Value
@@ -115,6 +116,8 @@ def _reduce(e: Emitter, op: Op) -> list[Names]:
         for _ in range(1, max(1, run // u.width)):
             values = e.combine(op.regions[0], [*values, *first], 1)
         return values
+    if inside == e.lanes and (joined := together.reduced(e, op)) is not None:
+        return [joined]
     values = _tree(e, op, inside)
     spread = [i // inside for i in range(e.lanes)]
     out: list[Names] = []

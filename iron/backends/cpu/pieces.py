@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from iron.analysis.uniform import GROUP
 from iron.backends.cpu import group
 from iron.backends.cpu.simt import (
@@ -91,7 +93,7 @@ def _piece_loop(e: Emitter, plan: Plan, piece: Piece) -> None:
 
 def _steps(e: Emitter, plan: Plan, piece: Piece) -> None:
     with e.fresh_scope():
-        for step in piece.steps:
+        for number, step in enumerate(piece.steps):
             if isinstance(step, Give):
                 group.give(e, step.op)
                 continue
@@ -101,13 +103,18 @@ def _steps(e: Emitter, plan: Plan, piece: Piece) -> None:
                     e.bind(result, names)
             else:
                 op = step
-                e.op(op)
+                e.step(op, _plain(piece.steps[number + 1 :]))
             for result in op.results:
                 if result in plan.slots:
                     e.put(result, e.names(result))
         moved = [(t, e.names(s, e.width(t))) for t, s in piece.moves]
         for target, names in moved:
             e.put(target, names)
+
+
+def _plain(steps: list[Op | Give | Take]) -> list[Op]:
+    """The ops before the next part of a wide collective."""
+    return [s for s in itertools.takewhile(lambda s: isinstance(s, Op), steps) if isinstance(s, Op)]
 
 
 def _copy(e: Emitter, pairs: Pairs) -> None:

@@ -5,7 +5,7 @@ The emitter knows no op; rooms register rules that turn an op into the names of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,8 +63,8 @@ class Emitter:
     combining function of a collective. `simdgroup` names the current one's number, an i64.
     `mask` names the active lanes, None when all are. A masked region runs only when some lane is
     active, so that uniform loads in it are safe. `turns` are the loops around what is emitted,
-    outer ones first. `nibbles` are what values are of a four-bit code. `streamed` are the outputs
-    that may bypass the caches.
+    outer ones first, `following` the ops after the current one. `nibbles` are what values are of a
+    four-bit code. `streamed` are the outputs that may bypass the caches.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Emitter:
         self.lanes = uniform.width
         self.mask: str | None = None
         self.turns: list[Op] = []
+        self.following: Sequence[Op] = ()
         self.nibbles: dict[Value, tuple[Value, Any] | None] = {}
         self.simdgroup = "0"
         self.places: dict[Value, Fixed | Slot] = {}
@@ -245,10 +246,16 @@ class Emitter:
 
     def body(self, block: Block) -> tuple[Value, ...]:
         """Emits a region's ops and returns what it yields."""
-        for op in block.ops:
+        for number, op in enumerate(block.ops):
             if op.name != "yield":
-                self.op(op)
+                self.step(op, block.ops[number + 1 :])
         return block.yielded
+
+    def step(self, op: Op, following: Sequence[Op]) -> None:
+        """Emits an op of a sequence, unless an earlier reduction took it along."""
+        if op.name != "reduce" or any(r not in self.scope.names for r in op.results):
+            self.following = following
+            self.op(op)
 
     def combine(self, block: Block, operands: list[Names], width: int) -> list[Names]:
         """Applies a collective's function at `width` lanes to components of that width."""

@@ -29,6 +29,8 @@ from iron.quant.tensor import QTensor
 
 PLACES: Final = (("llama_cpp", "lib", "llama-cpp-python"), ("libggml", "lib64", "libggml-python"))
 EIGHT_BITS: Final = 2.0**-7
+SUMS_IN_F16: Final = 2.0**-8
+"""What adding up thousands of values in f16 costs, as its attention does with an f16 cache."""
 F32, F16, Q4_0, Q4_1, Q8_0, BF16 = 0, 1, 2, 3, 8, 30
 DENSE: Final = {f32: F32, f16: F16, bf16: BF16}
 BLOCKS: Final = (Q4_0, Q4_1, Q8_0)
@@ -277,7 +279,7 @@ def _(s: Subject) -> Attempt | None:
     k, v = (graph.tensor(F16, a.shape, np.ascontiguousarray(a)) for a in (s.k, s.v))
     scale = float(s.arguments["scale"])
     result = graph.op("ggml_flash_attn_ext", q, k, v, None, scale, 0.0, 0.0)
-    return graph.attempt(result, s, "o", f16)
+    return graph.attempt(result, s, "o", SUMS_IN_F16)
 
 
 def _rows(kernel: str) -> Callable[[Callable[[Subject, Graph], Address | None]], Any]:

@@ -150,7 +150,7 @@ def _(rng, M, N, K, FMT):
     M=[1], N=[32, 67], K=[32], T=[f32], FMT=COMMON[8:9], TEAM=[1], THREADS=[32], ROWS=[2], tol=DOT
 )
 @qmv.case(
-    M=[1], N=[34], K=[72], T=[f32], FMT=COMMON[2:3], TEAM=[32], THREADS=[32], ROWS=[3], tol=DOT
+    M=[1], N=[34], K=[96], T=[f32], FMT=COMMON[2:3], TEAM=[32], THREADS=[32], ROWS=[3], tol=DOT
 )
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
