@@ -73,6 +73,7 @@ def compile_kernel(kernel: Kernel, target: Target, symbol: str = "") -> Compiled
     uniform = uniformity(kernel)
     plan = split(kernel, uniform)
     e = Emitter(kernel, uniform, target, RULES, SCALAR_FORMS, plan.rematerialised)
+    e.has_nibbles = nibbles.present(kernel)
     fields = layout(kernel)
     e.streamed = frozenset(streamed(kernel))
     prologue = _arguments(e, kernel, fields)

@@ -20,7 +20,6 @@ from iron.targets.target import Target
 PASSES = (
     "sroa",  # the cells of results, carried values and slots become registers
     "simplify_cfg",
-    "instruction_combine",
     "new_gvn",  # addresses and broadcasts that several accesses share
     "loop_rotate",
     "instruction_combine",

@@ -16,7 +16,7 @@ from iron.backends.cpu.state import Emitter
 from iron.backends.cpu.types import float_literal, lanes
 from iron.dtypes import f32, u32
 from iron.ir import scalar
-from iron.ir.core import Op, Value, const_of, is_const
+from iron.ir.core import Kernel, Op, Value, const_of, is_const
 from iron.ir.table import Trait
 from iron.ir.types import Tensor, element
 
@@ -29,8 +29,10 @@ Found = tuple[Value, Any]
 def looked_up(e: Emitter, op: Op) -> str | None:
     """The f32 result of `op` as a look-up; None where it is no function of one nibble alone."""
     result = op.results[0]
+    if result.type is not f32 or not e.has_nibbles:
+        return None
     width = e.width(result)
-    if result.type is not f32 or width % CODES or not e.target.has("avx512"):
+    if width % CODES or not e.target.has("avx512"):
         return None
     found = entries(result, e.nibbles)
     if found is None or not e.varies(found[0]):
@@ -46,6 +48,11 @@ def looked_up(e: Emitter, op: Op) -> str | None:
         operands = (y.t, f"<{levels}>"), (lanes("i32", CODES), some)
         parts.append(e.w.call(y.t, "llvm.x86.avx512.permvar.sf.512", *operands))
     return e.w.concat(parts, x.ll, CODES)
+
+
+def present(kernel: Kernel) -> bool:
+    """Whether a kernel takes four bits of something."""
+    return any(op.name in ("and", "shr") and _code(op) is not None for op in kernel.body.walk())
 
 
 def entries(value: Value, known: dict[Value, Found | None]) -> Found | None:

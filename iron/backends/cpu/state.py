@@ -64,7 +64,7 @@ class Emitter:
     `mask` names the active lanes, None when all are. A masked region runs only when some lane is
     active, so that uniform loads in it are safe. `turns` are the loops around what is emitted,
     outer ones first, `following` the ops after the current one. `nibbles` are what values are of a
-    four-bit code. `streamed` are the outputs that may bypass the caches.
+    four-bit code, if the kernel has any. `streamed` are the outputs that may bypass the caches.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Emitter:
         self.mask: str | None = None
         self.turns: list[Op] = []
         self.following: Sequence[Op] = ()
+        self.has_nibbles = False
         self.nibbles: dict[Value, tuple[Value, Any] | None] = {}
         self.simdgroup = "0"
         self.places: dict[Value, Fixed | Slot] = {}
