@@ -11,7 +11,7 @@ import pytest
 from iron.backends.cpu import cost
 from iron.backends.cpu.launcher import launcher_text, waits_on_futex
 from iron.backends.cpu.machine import assembly, host
-from iron.dtypes import f32, i32, u32
+from iron.dtypes import DType, bf16, f16, f32, i32, u32
 from iron.errors import KernelError
 from iron.ir.core import Kernel
 from iron.runtime.cache import Cache
@@ -19,7 +19,7 @@ from iron.runtime.drivers import cpu
 from iron.runtime.drivers.cpu import CpuDriver
 from iron.runtime.drivers.cpu_objects import ObjectStore, maker, object_key
 from iron.runtime.drivers.cpu_pool import Pool, open_pool, thread_count
-from iron.targets.cpu import AARCH64, X86_64_V3
+from iron.targets.cpu import AARCH64, X86_64_V3, X86_64_V4
 from tests.unit.ir.handmade import Handmade
 
 
@@ -162,6 +162,24 @@ def test_streaming_stores_write_the_same(monkeypatch: pytest.MonkeyPatch):
     text = cpu.compile_kernel(adding(), X86_64_V3).text
     assert "sfence" in assembly(text, X86_64_V3)
     assert "vmovnt" in assembly(text, X86_64_V3)
+
+
+@pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
+def test_short_floats_are_streamed_too(dtype: DType, monkeypatch: pytest.MonkeyPatch):
+    """LLVM takes the hint for vectors of integers only."""
+    monkeypatch.setattr(cpu, "STREAM_FROM", 1)
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", f32), p.tensor("y", dtype, "out")
+    p.store(y, p.place(), p.emit("cast", p.load(x, p.place()), attrs=(dtype,)))
+    kernel = p.done()
+    for target in (X86_64_V3, X86_64_V4, host()):
+        code = assembly(cpu.compile_kernel(kernel, target).text, target)
+        assert code.count("vmovnt") >= 3, target.name  # one of a whole line, more of pieces
+    for offset in (0, 1, 8):
+        given = np.random.default_rng(1).normal(size=1 << 12).astype(np.float32)
+        made = np.zeros((1 << 12) + offset, dtype.np)[offset:]
+        CpuDriver().load(kernel).bind({"x": given, "y": made}, {}, {}, (128,))()
+        assert np.array_equal(made, given.astype(dtype.np))
 
 
 def test_an_output_that_is_read_back_is_not_streamed():

@@ -36,7 +36,7 @@ from iron.targets.target import Target
 LANES = 16
 """Lanes of a long body: one vector of f32 on AVX-512, two on AVX2."""
 
-STREAM_FROM = 32 << 20
+STREAM_FROM = 16 << 20
 """Bytes of outputs from which they are written past the caches."""
 
 
