@@ -14,8 +14,6 @@ import pytest
 from iron.cli.app import run
 from iron.emit.manifest import schema
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[3]
 
 KERNELS = '''"""Two of one factory, one with a choice."""
@@ -166,6 +164,7 @@ def test_choices_are_alternatives_in_order_of_preference(kernels: list[dict[str,
     assert (order["cuda", 4], order["cuda", 1]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_be_built_is_one_red_row_and_nothing_is_written(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -190,6 +189,7 @@ BAD_USAGE: dict[str, Callable[[], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", BAD_USAGE)
 def test_bad_usage_is_named(project: Path, capsys: pytest.CaptureFixture[str], said: str):
     assert run(BAD_USAGE[said]()) in (1, 2)
@@ -197,12 +197,14 @@ def test_bad_usage_is_named(project: Path, capsys: pytest.CaptureFixture[str], s
     assert not (project / "out").exists()
 
 
+@pytest.mark.slow
 def test_nothing_chosen_is_bad_usage(project: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["emit", "-f", "nowhere", "-o", "out"]) == 2
     assert "no kernel matches" in capsys.readouterr().out
     assert not (project / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_same_code_shows_no_difference_and_other_code_does(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):
