@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from iron.backends import clang
 from iron.backends.clike.render import render
 from iron.backends.msl import MSL
 from iron.backends.msl_check import check
@@ -20,6 +21,7 @@ from iron.emit.build import build
 from iron.emit.family import Destination
 from iron.emit.manifest import Specialised
 from iron.emit.targets import destination
+from iron.errors import KernelError
 from iron.lang.declare import KernelFunction
 from iron.passes.scalarise import scalarise
 from iron.shims import metal_text
@@ -118,3 +120,10 @@ def test_an_entry_that_is_missing_or_spills_is_seen(monkeypatch: pytest.MonkeyPa
     assert len(found) == 2
     assert any("8 spill_bytes" in f for f in found)
     assert any("is not in the module" in f for f in found)
+
+
+def test_a_missing_compiler_is_no_skip(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(clang, "CLANG", "clang-of-nobody")
+    with pytest.raises(KernelError) as missing:
+        list(faults("hip:gfx942", of("cast", "hip:gfx942")))
+    assert missing.value.id == "E0603"
