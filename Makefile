@@ -46,7 +46,7 @@ check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
 	$(PYTHON) -m ruff check .
 	@$(MAKE) --no-print-directory -j2 -Otarget types rooms PYTHON=$(PYTHON)
 
-# Pyright on what may have changed; `rm build/types.json` for all of it.
+# Pyright on what may have changed; `tools/check_types.py --all` for all of it.
 types:
 	$(PYTHON) tools/check_types.py
 

@@ -1,7 +1,8 @@
 """Runs pyright on the sources whose types can have changed since they were last right.
 
 What pyright says of a file follows from the file, from what it imports and from the packages that
-are installed. A file for which a digest of all that is known to be right is left out.
+are installed. A file for which a digest of all that is known to be right is left out, whichever
+checkout it was seen in. `--all` leaves none out.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -18,7 +20,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "iron"
-KNOWN = ROOT / "build" / "types.json"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+KNOWN = CACHE / "iron-types.txt"
+MOST = 20_000  # digests that are kept, the latest
 
 
 def sources(root: Path) -> dict[str, Path]:
@@ -76,16 +80,23 @@ def run(
     now: Mapping[str, str], known: Path, check: Callable[[Sequence[str]], int]
 ) -> tuple[int, int]:
     """The status of `check` for the files not known to be right, and how many they are."""
-    try:
-        right = set(json.loads(known.read_text()))
-    except (OSError, ValueError):
-        right = set[str]()
+    right = _read(known)
     doubtful = [file for file, digest in now.items() if digest not in right]
     status = check(doubtful) if doubtful else 0
-    if status == 0:
-        known.parent.mkdir(exist_ok=True)
-        known.write_text(json.dumps(sorted(now.values())))
+    if status == 0 and doubtful:
+        kept = dict.fromkeys([*_read(known), *now.values()])
+        known.parent.mkdir(parents=True, exist_ok=True)
+        fresh = known.with_name(f"{known.name}.{os.getpid()}")
+        fresh.write_text("\n".join([*kept][-MOST:]))
+        fresh.replace(known)
     return status, len(doubtful)
+
+
+def _read(known: Path) -> dict[str, None]:
+    try:
+        return dict.fromkeys(known.read_text().split())
+    except OSError:
+        return {}
 
 
 def main() -> int:
@@ -96,6 +107,8 @@ def main() -> int:
         return subprocess.run(command, cwd=ROOT).returncode
 
     now = digests(ROOT, surroundings(ROOT))
+    if "--all" in sys.argv:
+        return pyright(list(now))
     status, count = run(now, KNOWN, pyright)
     print(f"types of {count} files checked, {len(now) - count} as they were")
     return status

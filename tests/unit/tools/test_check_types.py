@@ -36,7 +36,7 @@ def checked(tree: Path, around: str = "", status: int = 0) -> list[str]:
         seen.extend(files)
         return status
 
-    assert run(digests(tree, around), tree / "build" / "types.json", look) == (
+    assert run(digests(tree, around), tree / "cache" / "types", look) == (
         status if seen else 0,
         len(seen),
     )
@@ -58,6 +58,15 @@ def test_a_change_reaches_all_that_import_it(tree: Path):
 def test_what_was_wrong_is_looked_at_again(tree: Path):
     assert checked(tree, status=1) == sorted(FILES)
     assert checked(tree) == sorted(FILES)
+
+
+def test_another_checkout_of_the_same_sources_is_known(tree: Path, tmp_path: Path):
+    checked(tree)
+    other = tmp_path / "other"
+    shutil.copytree(tree, other)
+    (other / "iron/alone.py").write_text("y = 3\n")
+    assert checked(other) == ["iron/alone.py"]
+    assert checked(tree) == []
 
 
 def test_other_packages_or_settings_are_another_question(tree: Path):
