@@ -4,11 +4,11 @@ import argparse
 import sys
 import time
 
-import iron
 from examples.smollm2.fetch import FetchError, model_file
 from examples.smollm2.generate import AT_ONCE, generate
 from examples.smollm2.model import Model
 from examples.smollm2.tokenizer import Text
+from examples.smollm2.vulkan import VulkanModel
 from iron.errors import KernelError
 
 
@@ -32,8 +32,8 @@ def opened(given: argparse.Namespace) -> Model:
     """The model on the backend that was asked for."""
     path = given.model or model_file()
     if given.backend == "vulkan":
-        iron.use("vulkan")
-    if given.backend != "cuda":
+        return VulkanModel(path)
+    if given.backend == "cpu":
         return Model(path, codes=given.codes)
     from examples.smollm2.device import DeviceModel
 

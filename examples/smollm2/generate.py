@@ -36,11 +36,11 @@ def chooser(model: Model, temperature: float, seed: int) -> Callable[[Array], in
         launch = arg_reduce.bind(x=logits, y=token, OP="max")
 
     def choose(row: Array) -> int:
-        logits[0] = row
+        model.move(row, logits[0])
         if temperature > 0:
             model.write(key, [seed, 0, next(draws) % 2**32, 0])
         launch()
-        return int(token[0])
+        return int(model.read(token)[0])
 
     return choose
 

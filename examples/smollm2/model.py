@@ -71,7 +71,7 @@ class Model:
             self.file.array("output_norm.weight" if last else f"blk.{layer}.{name}.weight")
         )
 
-    # What depends on where arrays live; `device.DeviceModel` has other answers.
+    # What depends on where arrays live; `DeviceModel` and `VulkanModel` have other answers.
 
     def zeros(self, shape: Any, dtype: Any = np.float32) -> Array:
         """New memory."""
@@ -96,6 +96,14 @@ class Model:
     def write(self, array: Array, values: Any) -> None:
         """Sets every element of a small array."""
         array[:] = values
+
+    def read(self, array: Array) -> Array:
+        """A small array as the host sees it."""
+        return array
+
+    def move(self, row: Array, to: Array) -> None:
+        """Copies a row to another array."""
+        to[...] = row
 
     def copy(self, row: Array) -> Array:
         """A row that later steps leave alone."""

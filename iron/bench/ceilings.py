@@ -28,7 +28,7 @@ DEVICE_FLUSH = 256 << 20
 
 HOST_LEAST = 64 << 20
 ROW = 1 << 14
-FMA_ROWS = {"cpu": 256, "gpu": 4096}
+FMA_ROWS = {"cpu": 256, "gpu": 4096, "software": 4}
 CHAINS = 12
 TURNS = 4096
 
@@ -68,10 +68,9 @@ class Scale:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self._flush: Callable[[], Any] | None = None
-        host = driver.device == "cpu"
-        count = HOST_STREAM if host else DEVICE_STREAM
+        count = HOST_STREAM if _on_host(driver) else DEVICE_STREAM
         self._bytes = 4 * count
-        family = driver.target().family
+        family = "software" if software(driver) else driver.target().family
         with use(driver):
             x = driver.upload(np.ones(count, np.float32))
             y = driver.upload(np.zeros(count, np.float32))
@@ -108,16 +107,29 @@ class Scale:
         """Turns with the caches emptied, or left as they are."""
         if cold and self._flush is None:
             with use(self.driver):
-                self._flush = _flush(self.driver, self.driver.device == "cpu")
+                self._flush = flush(self.driver)
         return Protocol(self._flush if cold else None, **limits)
 
 
-def _flush(driver: Driver, host: bool) -> Callable[[], Any]:
-    """Empties the caches: by reading on a host, where writes would be paid for later."""
-    if not host:
+def software(driver: Driver) -> bool:
+    """True for a device that the host's processor plays."""
+    return bool(getattr(driver, "software", False))
+
+
+def _on_host(driver: Driver) -> bool:
+    return driver.device == "cpu" or software(driver)
+
+
+def flush(driver: Driver) -> Callable[[], Any]:
+    """Empties the caches: by reading on a host, where writes would be paid for later.
+
+    To be called, and its result, while `driver` is in use.
+    """
+    if not _on_host(driver):
         memory = driver.upload(np.zeros(DEVICE_FLUSH // 4, np.float32))
         return streams.stream_fill.bind(y=memory)
-    rows = max(HOST_LEAST, 2 * last_level_cache()) // (4 * ROW) + 1
+    cache = 0 if software(driver) else 2 * last_level_cache()  # one array has a limit there
+    rows = max(HOST_LEAST, cache) // (4 * ROW) + 1
     memory = driver.upload(np.ones((rows, ROW), np.float32))
     sums = driver.upload(np.zeros(rows, np.float32))
     return streams.stream_read.bind(memory, y=sums)

@@ -8,19 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from iron.bench import launching
 from iron.bench.ceilings import Scale
-from iron.bench.measure import Contender, Timings, measure
+from iron.bench.measure import Beside, Contender, Timings, measure
 from iron.bench.peers.record import Attempt, Peer, Subject, peers_of
 from iron.bench.points import BenchInputs, Point
 from iron.bench.spread import Spread
 from iron.bench.verify import Verified, allowance, difference, verify
 from iron.check.prepare import Given, arguments, given, output_dtype
 from iron.check.tolerance import Array
+from iron.errors import KernelError
 from iron.quant.tensor import QTensor
 from iron.runtime.current import use
 from iron.runtime.driver import Driver
@@ -52,10 +54,16 @@ class Entry:
     peer: Peer
     version: str
     attempt: Attempt
+    beside: Beside | None = None
 
 
-def contest(point: Point, driver: Driver, scale: Scale, options: Options) -> Iterator[str | Row]:
-    """Says what it does, and last the row. Raises `verify.Wrong` and whatever compiling raises."""
+def contest(
+    point: Point, driver: Driver, scale: Scale, options: Options, beside: Beside | None = None
+) -> Iterator[str | Row]:
+    """Says what it does, and last the row. Raises `verify.Wrong` and whatever compiling raises.
+
+    The same kernel on the driver of `beside` is a peer.
+    """
     yield "inputs"
     found = given(point.case, BenchInputs(options.seed, point.case.label))
     verified: Verified | None = None
@@ -73,7 +81,8 @@ def contest(point: Point, driver: Driver, scale: Scale, options: Options) -> Ite
     want = call.results()
     entries: list[Entry] = []
     reports: list[Row] = []
-    for said in _entries(point, call, want, options):
+    every = chain(_entries(point, call, want, options), _elsewhere(call, want, beside, options))
+    for said in every:
         if isinstance(said, Entry):
             entries.append(said)
         elif isinstance(said, str):
@@ -81,7 +90,7 @@ def contest(point: Point, driver: Driver, scale: Scale, options: Options) -> Ite
         else:
             reports.append(said)
     contenders = [Contender(OURS, call.handle)]
-    contenders += [Contender(e.peer.name, e.attempt.call) for e in entries]
+    contenders += [Contender(e.peer.name, e.attempt.call, beside=e.beside) for e in entries]
     contenders += scale.contenders()
     timings, protocol = Timings(), scale.protocol(options.cold, **options.limits)
     for turn, turns in measure(driver, contenders, protocol, timings):
@@ -192,6 +201,37 @@ def _entries(
         else:
             yield {**row, "error": error}
             yield Entry(peer, version, attempt)
+
+
+def _elsewhere(
+    call: _Call, want: Mapping[str, Array], beside: Beside | None, options: Options
+) -> Iterator[str | Entry | Row]:
+    """The same kernel on another driver, as a peer."""
+    if beside is None:
+        return
+    other = beside.driver
+    name = f"iron on {other.name}"
+    row: Row = {"name": name, "version": other.target().name}
+    if name in options.without:
+        yield {**row, "fault": "took the process down"}
+        return
+    yield f"peer {name}"
+    try:
+        there = _Call(call.point, other, call.found)
+        with use(other):
+            there.handle()
+        error = difference(there.results(), want)
+    except KernelError as fault:
+        yield {**row, "fault": str(fault).splitlines()[0]}
+        return
+    limit = allowance(want, None)
+    if error > limit:
+        yield {**row, "error": error, "fault": f"computes something else ({error:.2g} off)"}
+        return
+    yield {**row, "error": error}
+    kernel = call.point.case.kernel.name
+    attempt = Attempt(there.handle, there.results)
+    yield Entry(Peer(name, kernel, lambda subject: attempt), row["version"], attempt, beside)
 
 
 def _row(

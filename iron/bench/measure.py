@@ -25,13 +25,25 @@ SPARING = 4
 """A contender that sets the scale takes part in every fourth turn."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """Another driver whose calls take turns with those of the first, by its own clock.
+
+    `before` empties the caches there.
+    """
+
+    driver: Driver
+    before: Call | None
+
+
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """What is timed; `sparing` ones take part in some turns only."""
+    """What is timed, `beside` another driver or on the first; `sparing` ones skip some turns."""
 
     name: str
     call: Call
     sparing: bool = False
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +80,17 @@ def measure(
 ) -> Iterator[tuple[int, int]]:
     """Adds timings of the contenders; yields turns done and turns in all."""
     _settle(driver, contenders)
+    here = Beside(driver, protocol.before)
     turns = _turns(driver, contenders, protocol)
     for turn in range(turns):
         now = [c for c in contenders if not c.sparing or turn % SPARING == 0]
-        calls: list[Callable[[], None]] = []
-        for contender in now:
-            calls += [protocol.before or contender.call, contender.call]
-        for contender, seconds in zip(now, driver.elapsed(calls)[1::2], strict=True):
-            timings.seconds.setdefault(contender.name, []).append(seconds)
+        for where in dict.fromkeys(c.beside or here for c in now):
+            mine = [c for c in now if (c.beside or here) is where]
+            calls: list[Callable[[], None]] = []
+            for contender in mine:
+                calls += [where.before or contender.call, contender.call]
+            for contender, seconds in zip(mine, where.driver.elapsed(calls)[1::2], strict=True):
+                timings.seconds.setdefault(contender.name, []).append(seconds)
         yield turn + 1, turns
 
 
@@ -84,10 +99,13 @@ def _settle(driver: Driver, contenders: list[Contender]) -> None:
     for contender in contenders:
         contender.call()
         contender.call()
+        if contender.beside is not None:
+            contender.beside.driver.synchronise()
     driver.synchronise()
 
 
 def _turns(driver: Driver, contenders: list[Contender], protocol: Protocol) -> int:
+    contenders = [c for c in contenders if c.beside is None]
     taken: Mapping[str, float] = dict(
         zip(
             [c.name for c in contenders],

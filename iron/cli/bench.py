@@ -49,6 +49,9 @@ def run(
         list[str] | None,
         typer.Option("--peer", help="Only this library or peer; `none` for none. Repeatable."),
     ] = None,
+    beside: Annotated[
+        str, typer.Option("--beside", help="A backend to time each kernel on too, in turns.")
+    ] = "",
     warm: Annotated[
         bool, typer.Option("--warm", help="Leave the caches as the last call left them.")
     ] = False,
@@ -101,6 +104,8 @@ def run(
     Example: `iron bench -f softmax --dtypes f32 -v --report softmax.html`
     """
     checked(backend)
+    if beside:
+        checked(beside)
     resolved = load({"timeout": timeout, "memory": memory, "seed": seed})
     folder = resolved.project or Path.cwd()
     tree = clean(folder, allow_dirty)
@@ -108,6 +113,7 @@ def run(
         campaign(resolved, backend, tuple(filter or ()), dtypes),
         cold=not warm,
         peers=tuple(peer or ()),
+        beside=beside,
         limits=QUICK if quick else {},
     )
     found = collect(season, tree, shown=not json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -85,6 +86,23 @@ class Buffer:
         pointer = self.seen.pointer + first * self.dtype.bytes
         seen = replace(self.seen, shape=tuple(shape), strides=tuple(strides), pointer=pointer)
         return replace(self, seen=seen)
+
+    def reshape(self, *extents: int) -> Buffer:
+        """The same elements in row-major order as `extents`, of which one may be -1.
+
+        ValueError where they are not neighbours in memory or the extents do not fit.
+        """
+        count = math.prod(self.shape)
+        known = math.prod(n for n in extents if n != -1)
+        shape = tuple(count // max(1, known) if n == -1 else n for n in extents)
+        if math.prod(shape) != count or self.seen.strides != dlpack.row_major(self.shape):
+            raise ValueError(f"{self.shape} in steps of {self.seen.strides} as {extents}")
+        return replace(self, seen=replace(self.seen, shape=shape, strides=dlpack.row_major(shape)))
+
+    def spread(self, count: int) -> Buffer:
+        """A batch of `count` that are all this array, in the same memory."""
+        shape, strides = (count, *self.shape), (0, *self.seen.strides)
+        return replace(self, seen=replace(self.seen, shape=shape, strides=strides))
 
 
 def describe(value: Any, name: str, kernel: str) -> Array:

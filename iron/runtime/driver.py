@@ -44,6 +44,7 @@ class Driver(Protocol):
 
     `name` is the backend's name, `device` the kind of memory its arrays live in (`cpu`, `cuda`).
     One with `stages = True` also takes host arrays, which it copies to its device and back.
+    One with `software = True` plays a device on the host's processor.
     """
 
     name: str

@@ -41,6 +41,7 @@ class Season:
     campaign: Campaign
     cold: bool = True
     peers: tuple[str, ...] = ()
+    beside: str = ""
     limits: dict[str, Any] = field(default_factory=dict[str, Any])
     beat: Callable[[str, str], None] | None = None
 
@@ -91,6 +92,7 @@ class Season:
                 "index": index,
                 "cold": self.cold,
                 "peers": self.peers,
+                "beside": self.beside,
                 "without": without,
                 "seed": self.campaign.seed,
                 "limits": self.limits,

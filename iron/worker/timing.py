@@ -9,13 +9,15 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
-from iron.bench.ceilings import Scale
+from iron.bench.ceilings import Scale, flush
 from iron.bench.contest import Options, contest
+from iron.bench.measure import Beside
 from iron.bench.points import Point, points
 from iron.bench.verify import Wrong
 from iron.check.expand import Declared
 from iron.check.tolerance import CaseError
 from iron.errors import KernelError
+from iron.runtime.current import use
 from iron.runtime.driver import Driver, driver
 from iron.worker import discover
 from iron.worker.protocol import Message
@@ -27,6 +29,7 @@ class Timing:
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self._scale: Scale | None = None
+        self._beside: dict[tuple[str, bool], Beside] = {}
 
     def __call__(self, request: Message) -> Iterator[Message]:
         """Answers `benches`, the list of a module, and `bench`, the row of one."""
@@ -68,7 +71,8 @@ class Timing:
             yield {"type": "beat", "text": "ceilings"}
             self._scale = Scale(chosen)
         try:
-            for said in contest(point, chosen, self._scale, options):
+            other = self._other(request.get("beside", ""), options.cold)
+            for said in contest(point, chosen, self._scale, options, other):
                 if isinstance(said, str):
                     yield {"type": "beat", "text": said}
                 else:
@@ -77,6 +81,16 @@ class Timing:
             yield {"type": "fault", "kind": "wrong", "text": str(fault)}
         except CaseError as fault:
             yield {"type": "fault", "kind": "error", "text": f"bench: {fault}"}
+
+    def _other(self, backend: str, cold: bool) -> Beside | None:
+        """Where the kernel runs too, with what empties the caches there."""
+        if not backend:
+            return None
+        if (backend, cold) not in self._beside:
+            other = driver(backend)
+            with use(other):
+                self._beside[backend, cold] = Beside(other, flush(other) if cold else None)
+        return self._beside[backend, cold]
 
 
 def machine(chosen: Driver) -> dict[str, Any]:

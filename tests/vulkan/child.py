@@ -133,7 +133,8 @@ def large_grid(opened: VulkanDriver) -> None:
 
 def much_shared(opened: VulkanDriver) -> None:
     """A group array beyond the device's limit."""
-    opened.load(copying(shared=1 << 14))
+    loaded = opened.load(copying(shared=1 << 14))
+    loaded.loaded(loaded.forms.form(0))
 
 
 def no_barrier(opened: VulkanDriver) -> None:
@@ -149,7 +150,8 @@ def with_barrier(opened: VulkanDriver) -> None:
 def dispatched_twice(opened: VulkanDriver, between: Callable[[int], None]) -> None:
     """The layer looks for hazards inside a command buffer, so both dispatches are in one."""
     a, b, c = (opened.upload(np.zeros(64, np.float32)).memory.range for _ in range(3))
-    pipeline = opened.load(copying()).pipeline
+    loaded = opened.load(copying())
+    pipeline = loaded.loaded(loaded.forms.form(0)).pipeline
     block = bytes(pipeline.push_bytes)
     with opened.opened.queue.once() as commands:
         pipeline.record(commands, (a, b), [(Row(0, 2, 1), block, None)])

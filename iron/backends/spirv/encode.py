@@ -55,6 +55,9 @@ class Encoded:
 
 TABLES = ":tables"
 
+PART = 4
+"""Bytes of a part of a word that is a vector."""
+
 Rule = Callable[["Encoder", Op], None]
 Spelling = Callable[["Encoder", DType, Op, Sequence[int]], int]
 
@@ -81,10 +84,12 @@ class Encoder:
     kernel: Kernel
     target: Target
     rules: Mapping[str, Rule]
+    wide: Mapping[Op, int]
     m: Module = field(default_factory=Module)
     ids: dict[Value, int] = field(default_factory=dict[Value, int])
     parts: dict[Value, Sequence[int]] = field(default_factory=dict[Value, Sequence[int]])
     places: dict[Value, Place] = field(default_factory=dict[Value, Place])
+    views: dict[tuple[Value, int], Place] = field(default_factory=dict[tuple[Value, int], Place])
     prologue: Words = field(default_factory=Words)
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     table_starts: dict[Value, int] = field(default_factory=dict[Value, int])
@@ -193,9 +198,24 @@ class Encoder:
     # --- buffers ----------------------------------------------------------------------------------
 
     def buffer(self, name: str, dtype: DType) -> Place:
-        """Declares the binding called `name`, an array of elements or of the words they lie in."""
-        m = self.m
+        """The binding called `name` as an array of elements, or of the words they lie in."""
         type, stride = self._stored(dtype)
+        return self.binding(name, name, type, stride, max(1, stride // dtype.bytes))
+
+    def words(self, name: str, dtype: DType, size: int) -> Place:
+        """The binding called `name` as an array of words of `size` bytes."""
+        m = self.m
+        if size < PART:
+            m.need(Capability.StorageBuffer16BitAccess)
+            return self.binding(name, f"{name}_words", m.once(Code.TypeInt, 16, 0), size)
+        part = m.f32 if dtype.kind == "f" else m.u32
+        count = size // PART
+        type = part if count == 1 else m.once(Code.TypeVector, part, count)
+        return self.binding(name, f"{name}_words", type, size)
+
+    def binding(self, name: str, title: str, type: int, stride: int, ratio: int = 1) -> Place:
+        """A variable for the binding called `name`: an array of `type`, every `stride` bytes."""
+        m = self.m
         layout = self._layouts.get(type)
         if layout is None:
             array = m.declare(Code.TypeRuntimeArray, type)
@@ -203,10 +223,9 @@ class Encoder:
             layout = self._layouts[type] = m.declare(Code.TypeStruct, array)
             m.decorate(layout, Decoration.Block)
             m.member(layout, 0, 0, "at")
-        plain = name.replace(".", "_").lstrip(":")
+        plain = title.replace(".", "_").lstrip(":")
         variable = m.variable(Storage.StorageBuffer, layout, plain)
         self._bind(variable, self.bindings().index(name))
-        ratio = max(1, stride // dtype.bytes)
         return Place(variable, m.pointer(Storage.StorageBuffer, type), type, ratio)
 
     def _stored(self, dtype: DType) -> tuple[int, int]:
@@ -359,11 +378,28 @@ class Encoder:
                     self.ids[value] = self._scalar(param.role, param.name, t)
             elif param.name in touched:
                 self.names[value] = param.name
-                made = self.places[value] = self.buffer(param.name, t.elem)
+                decorations: list[Decoration] = []
                 if value not in written:
-                    self.m.decorate(made.variable, Decoration.NonWritable)
+                    decorations.append(Decoration.NonWritable)
                 elif self._exchanged(value):
-                    self.m.decorate(made.variable, Decoration.Coherent)
+                    decorations.append(Decoration.Coherent)
+                self._variables(value, param.name, t.elem, decorations)
+
+    def _variables(
+        self, value: Value, name: str, dtype: DType, decorations: list[Decoration]
+    ) -> None:
+        """A variable for the elements of a tensor, and one for each size of word it is moved in."""
+        ops = (op for op in self.kernel.body.walk() if value in op.args)
+        sizes = sorted({self.wide.get(op, 0) for op in ops})
+        if len(sizes) > 1:
+            decorations.append(Decoration.Aliased)
+        for size in sizes:
+            if size:
+                made = self.views[value, size] = self.words(name, dtype, size)
+            else:
+                made = self.places[value] = self.buffer(name, dtype)
+            for decoration in decorations:
+                self.m.decorate(made.variable, decoration)
 
     def _scalar(self, role: str, name: str, t: object) -> int:
         raw = self.argument(role, name)

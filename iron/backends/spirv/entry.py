@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from iron.backends.spirv import arith, control, convert, group, memory
-from iron.backends.spirv.encode import Encoded, Encoder, Rule
-from iron.ir.core import Kernel
+from collections.abc import Mapping
+
+from iron.backends.spirv import arith, control, convert, group, memory, wide
+from iron.backends.spirv.encode import PART, Encoded, Encoder, Rule
+from iron.ir.core import Kernel, Op
 from iron.passes.scalarise import scalarise
 from iron.targets.target import Target
 
@@ -12,11 +14,18 @@ RULES: dict[str, Rule] = {
     **arith.RULES,
     **convert.RULES,
     **memory.RULES,
+    **wide.RULES,
     **control.RULES,
     **group.RULES,
 }
 
 
-def encode(kernel: Kernel, target: Target) -> Encoded:
-    """The module of a lowered kernel. Errors: E0602 when the target lacks what an op needs."""
-    return Encoder(scalarise(kernel), target, RULES).encode()
+def encode(kernel: Kernel, target: Target, words: Mapping[Op, int] | None = None) -> Encoded:
+    """The module of a lowered kernel. Errors: E0602 when the target lacks what an op needs.
+
+    The accesses of neighbours in `words` move words of that many bytes; with any, the kernel is
+    scalar already.
+    """
+    least = 2 if target.has("storage16") else PART
+    able = {op: size for op, size in (words or {}).items() if size >= least}
+    return Encoder(kernel if words else scalarise(kernel), target, RULES, able).encode()

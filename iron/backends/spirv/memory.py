@@ -95,7 +95,7 @@ def registered(e: Encoder, place: Place, dtype: DType, at: int) -> int:
     if place.ratio > 1:
         word = m.load(pointer(e, place, _word_of(e, place, at)), place.stored)
         cut = m.put(Code.ShiftRightLogical, m.u32, word, _shift_of(e, place, at))
-        return _narrow(e, dtype, cut)
+        return narrow(e, dtype, cut)
     raw = m.load(pointer(e, place, at), place.stored)
     if dtype.bits < 32 and place.stored != m.u32:
         signed = dtype.kind == "i"
@@ -103,7 +103,7 @@ def registered(e: Encoder, place: Place, dtype: DType, at: int) -> int:
     return m.test(Code.INotEqual, raw, m.number(0)) if dtype.kind == "b" else raw
 
 
-def _narrow(e: Encoder, dtype: DType, word: int) -> int:
+def narrow(e: Encoder, dtype: DType, word: int) -> int:
     """The lowest bits of a word as an element."""
     m = e.m
     if dtype.kind == "b":
@@ -231,7 +231,7 @@ def _table_element(e: Encoder, table: Value, dtype: DType, at: int) -> int:
     if ratio == 1:
         return m.put(Code.Bitcast, m.f32, word(at)) if dtype.kind == "f" else word(at)
     whole = word(_word_of(e, words, at))
-    return _narrow(e, dtype, m.put(Code.ShiftRightLogical, m.u32, whole, _shift_of(e, words, at)))
+    return narrow(e, dtype, m.put(Code.ShiftRightLogical, m.u32, whole, _shift_of(e, words, at)))
 
 
 RULES: dict[str, Rule] = {

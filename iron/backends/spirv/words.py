@@ -163,6 +163,7 @@ class Decoration(IntEnum):
     Block = 2
     ArrayStride = 6
     BuiltIn = 11
+    Aliased = 20
     Coherent = 23
     NonWritable = 24
     Binding = 33

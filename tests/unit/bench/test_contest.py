@@ -11,12 +11,14 @@ from iron.bench import ceilings, contest, snapshot
 from iron.bench.ceilings import Scale
 from iron.bench.compare import compare
 from iron.bench.contest import Options
+from iron.bench.measure import Beside
 from iron.bench.peers.record import Attempt, Peer
 from iron.bench.points import points
 from iron.bench.tree import Tree
 from iron.bench.verify import Wrong
 from iron.lang import ELT, Const, In, InOut, Out, Scalar, dims, dtypes, each, f16, f32, kernel
 from iron.runtime import driver as drivers
+from iron.runtime.current import use
 from tests.unit.bench.clockwork import Clockwork
 
 N, M = dims("N M")
@@ -93,10 +95,20 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "last_level_cache", lambda: 0)
 
 
-def run(driver: Clockwork, point: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict:
+def run(
+    driver: Clockwork,
+    point: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    beside: Clockwork | None = None,
+    **options: Any,
+) -> dict:
     monkeypatch.setitem(drivers._OPEN, "cpu", driver)
     options = {"peers": ("none",), "limits": {"most": 30}, **options}
-    *said, found = contest.contest(point, driver, Scale(driver), Options(**options))
+    other = None
+    if beside is not None:
+        with use(beside):
+            other = Beside(beside, ceilings.flush(beside))
+    *said, found = contest.contest(point, driver, Scale(driver), Options(**options), other)
     assert all(isinstance(s, str) for s in said)
     return found
 
@@ -178,6 +190,27 @@ def test_a_peer_that_took_a_worker_down_is_left_out(monkeypatch: pytest.MonkeyPa
     with_peers(monkeypatch, right)
     found = run(Clockwork({}), points(doubled)[1], monkeypatch, peers=(), without=("peer0",))
     assert found["peers"] == [{"name": "peer0", "version": "1.0", "fault": "took the process down"}]
+
+
+def test_the_same_kernel_on_another_driver_is_a_peer(monkeypatch: pytest.MonkeyPatch):
+    other = Clockwork({"doubled": 1e-3}, seed=1)
+    other.name = "other"
+    found = run(Clockwork({"doubled": 5e-4}), points(doubled)[1], monkeypatch, beside=other)
+    (peer,) = found["peers"]
+    assert (peer["name"], peer["error"]) == ("iron on other", 0)
+    assert peer["time"]["median"] == pytest.approx(1e-3, rel=0.01)
+    of = snapshot.derived(snapshot.document("cpu", [found], [], {}, Tree("none")))[0][0]
+    assert of.ratio == pytest.approx(2, rel=0.02)
+
+
+def test_another_driver_that_computes_something_else_is_not_timed(monkeypatch: pytest.MonkeyPatch):
+    other = Clockwork({})
+    other.name = "other"
+    monkeypatch.setattr(other, "download", lambda array: np.array(array) + 1)
+    found = run(Clockwork({}), points(doubled)[1], monkeypatch, beside=other)
+    (peer,) = found["peers"]
+    assert "computes something else" in peer["fault"]
+    assert "time" not in peer
 
 
 def test_peers_have_outputs_of_their_own_and_the_same_inputs(monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from iron.bench.measure import SPARING, Contender, Protocol, Timings, measure
+from iron.bench.measure import SPARING, Beside, Contender, Protocol, Timings, measure
 
 
 class Recorder:
@@ -58,6 +58,19 @@ def test_the_flush_is_never_in_a_time():
     flush = driver.named("flush", 9.0)
     timings = run(driver, [Contender("a", driver.named("a", 0.25))], Protocol(flush, 5, 5))
     assert timings.seconds == {"a": [0.25] * 5}
+
+
+def test_another_driver_takes_its_turn_by_its_own_clock():
+    first, second = Recorder(), Recorder()
+    beside = Beside(second, second.named("flush", 9.0))
+    contenders = [
+        Contender("a", first.named("a", 0.25)),
+        Contender("b", second.named("b", 0.5), beside=beside),
+    ]
+    timings = run(first, contenders, Protocol(first.named("flush"), least=3, most=3))
+    assert timings.seconds == {"a": [0.25] * 3, "b": [0.5] * 3}
+    assert first.said == ["a", "a", "synchronise", "a", *["flush", "a"] * 3]
+    assert second.said == ["b", "b", "synchronise", *["flush", "b"] * 3]
 
 
 def test_those_that_set_the_scale_take_every_fourth_turn():

@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from iron.backends.forms import forms
 from iron.backends.spirv import encode
 from iron.dtypes import DType
 from iron.ir.core import Kernel
 from iron.runtime.arrays import Buffer
+from iron.runtime.drivers.choice import Choice
 from iron.runtime.drivers.vulkan import measure
 from iron.runtime.drivers.vulkan.api import open_loader
-from iron.runtime.drivers.vulkan.array import download, empty, upload
-from iron.runtime.drivers.vulkan.device import Device, Found, Instance, choose, offer
-from iron.runtime.drivers.vulkan.launch import Arena, VulkanExecutable, executable
+from iron.runtime.drivers.vulkan.array import download, empty, upload, write
+from iron.runtime.drivers.vulkan.device import CPU, Device, Found, Instance, choose, offer
+from iron.runtime.drivers.vulkan.launch import Arena, VulkanExecutable
 from iron.runtime.drivers.vulkan.memory import Heap
 from iron.runtime.drivers.vulkan.pipeline import Pipeline
 from iron.runtime.drivers.vulkan.queue import Queue
@@ -65,6 +67,11 @@ class VulkanDriver:
         """The device as a target. Raises E0603 when there is none that will do."""
         return self.opened.target
 
+    @property
+    def software(self) -> bool:
+        """True when the device is the host's processor."""
+        return self.opened.found.kind == CPU
+
     def facts(self) -> dict[str, Any]:
         """The device, its memory in bytes, and its driver."""
         found = self.opened.found
@@ -90,6 +97,10 @@ class VulkanDriver:
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
         """New memory of the device, uninitialised."""
         return empty(self.opened.heap, shape, dtype)
+
+    def write(self, array: Buffer, values: np.ndarray[Any, Any]) -> None:
+        """Sets the elements of a contiguous array, after everything launched has finished."""
+        write(array, values)
 
     def download(self, array: Buffer) -> np.ndarray[Any, Any]:
         """A copy on the host, after everything launched has finished."""
@@ -150,10 +161,13 @@ class _Opened:
         return replace(offered, features=offered.features | found)
 
     def load(self, kernel: Kernel) -> VulkanExecutable:
-        """A lowered kernel as a pipeline."""
-        code = encode(kernel, self.target)
-        pipeline = Pipeline(self.device, code)
-        return executable(kernel, code, pipeline, self.heap, self.arena)
+        """A lowered kernel; what the device lacks for it is found when its first form is made."""
+        target = self.target
+        choice = Choice(forms(kernel, lambda body, wide: encode(body, target, wide)))
+        choice.form(0)
+        return VulkanExecutable(
+            kernel, choice, lambda code: Pipeline(self.device, code), self.heap, self.arena
+        )
 
     def close(self) -> None:
         """Destroys everything, the instance last."""

@@ -50,6 +50,20 @@ def upload(heap: Heap, array: np.ndarray[Any, Any]) -> Buffer:
     return made
 
 
+def write(array: Buffer, values: np.ndarray[Any, Any]) -> None:
+    """Sets all elements, after everything launched has finished. E0701 for others of another kind.
+
+    The array is contiguous.
+    """
+    seen, held = array.seen, array.memory
+    packed = np.ascontiguousarray(values, seen.dtype.np)
+    if packed.shape != seen.shape or seen.strides != row_major(seen.shape):
+        raise error("E0701", f"an array of {packed.shape} for {seen.shape} in steps {seen.strides}")
+    held.heap.queue.wait()
+    at = packed.__array_interface__["data"][0]
+    held.heap.write(held.range, at, packed.nbytes, seen.pointer - held.start)
+
+
 def download(array: Buffer) -> np.ndarray[Any, Any]:
     """A copy on the host, after everything launched has finished."""
     seen, held = array.seen, array.memory

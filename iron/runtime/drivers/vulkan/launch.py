@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from iron.backends.forms import Form
 from iron.backends.spirv import Encoded
 from iron.backends.spirv.arguments import Field
 from iron.backends.spirv.encode import TABLES
@@ -23,6 +24,7 @@ from iron.errors import error
 from iron.ir.core import Kernel
 from iron.ir.types import Tensor
 from iron.runtime.arrays import Buffer as DeviceArray
+from iron.runtime.drivers.choice import Choice, Place
 from iron.runtime.drivers.staging import FENCE, Image, image
 from iron.runtime.drivers.vulkan.array import located, upload
 from iron.runtime.drivers.vulkan.memory import ALIGN, Buffer, Heap, Range, aligned
@@ -30,6 +32,7 @@ from iron.runtime.drivers.vulkan.pipeline import Pipeline, Row, rows
 
 Host = np.ndarray[Any, Any]
 Dispatch = tuple[Row, bytes, Range | None]
+Pipelines = Callable[[Encoded], Pipeline]
 
 
 class Arena:
@@ -53,16 +56,26 @@ class Arena:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VulkanExecutable:
-    """A kernel's pipeline; `tables` are its constant arrays on the device."""
+class Loaded:
+    """A form's module as a pipeline; `tables` are its constant arrays on the device."""
 
-    kernel: Kernel
     code: Encoded
     pipeline: Pipeline
-    heap: Heap
-    arena: Arena
     tables: DeviceArray | None
-    written: frozenset[str]
+
+
+class VulkanExecutable:
+    """A kernel in its forms; each becomes a pipeline when a launch first needs it."""
+
+    def __init__(
+        self, kernel: Kernel, forms: Choice[Encoded], pipelines: Pipelines, heap: Heap, arena: Arena
+    ) -> None:
+        self.kernel, self.heap, self.arena = kernel, heap, arena
+        self.forms, self._pipelines = forms, pipelines
+        self._loaded: dict[int, Loaded] = {}
+        self.written = frozenset(
+            p.name for p in kernel.params if isinstance(p.type, Tensor) and p.type.space != "in"
+        )
 
     def bind(
         self,
@@ -75,29 +88,25 @@ class VulkanExecutable:
 
         Raises E0602 for an array that is larger than the device binds at once.
         """
-        groups = math.prod(grid)
-        if groups <= 0:
+        if math.prod(grid) <= 0:
             return _nothing
-        values = {**scalars, **dims}
+        given = Given(arrays, scalars, dims, grid)
         hosts = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
-        if not hosts:
-            return Launch(self, arrays, values, grid)
-        return StagedLaunch(self, arrays, values, grid, hosts)
+        return StagedLaunch(self, given, hosts) if hosts else Launch(self, given)
+
+    def loaded(self, form: Form[Encoded]) -> Loaded:
+        """A form on the device."""
+        found = self._loaded.get(id(form))
+        if found is None:
+            code, tables = form.code, None
+            if code.tables:
+                tables = upload(self.heap, np.frombuffer(code.tables, np.uint8))
+            found = self._loaded[id(form)] = Loaded(code, self._pipelines(code), tables)
+        return found
 
     def resources(self) -> dict[str, int]:
         """Bytes of group memory."""
-        return {"shared_bytes": self.code.shared_bytes}
-
-
-def executable(
-    kernel: Kernel, code: Encoded, pipeline: Pipeline, heap: Heap, arena: Arena
-) -> VulkanExecutable:
-    """A kernel with its tables on the device."""
-    tables = upload(heap, np.frombuffer(code.tables, np.uint8)) if code.tables else None
-    written = frozenset(
-        p.name for p in kernel.params if isinstance(p.type, Tensor) and p.type.space != "in"
-    )
-    return VulkanExecutable(kernel, code, pipeline, heap, arena, tables, written)
+        return {"shared_bytes": self.forms.form(0).code.shared_bytes}
 
 
 def _nothing() -> None:
@@ -105,43 +114,59 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What a launch is bound to."""
+
+    arrays: Mapping[str, Any]
+    scalars: Mapping[str, Any]
+    dims: Mapping[str, int]
+    grid: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
-    """Where one tensor lies: the range that is bound, its first element there, its strides."""
+    """Where one tensor lies: the range that is bound, and the place of its elements there.
+
+    The range begins where any element may, so that an address in it says how it is aligned.
+    """
 
     range: Range
-    origin: int
-    strides: tuple[int, ...]
+    place: Place
+
+    @property
+    def origin(self) -> int:
+        """The number of the first element in the range."""
+        return self.place.pointer // self.place.size
 
 
 class Launch:
     """A bound launch over device arrays; calling it enqueues its commands again."""
 
-    def __init__(
-        self,
-        of: VulkanExecutable,
-        arrays: Mapping[str, Any],
-        values: Mapping[str, Any],
-        grid: tuple[int, ...],
-    ) -> None:
-        self.of, self.queue, self.kept = of, of.heap.queue, arrays
+    def __init__(self, of: VulkanExecutable, given: Given) -> None:
+        self.of, self.queue, self.kept = of, of.heap.queue, given.arrays
         self._blocks: list[DeviceArray] = []
-        bound = {n: self._bound(n, arrays) for n in of.code.bindings if n != TABLES}
-        ranges = [bound[n].range if n in bound else self._tables() for n in of.code.bindings]
-        for name, range_ in zip(of.code.bindings, ranges, strict=True):
+        bound = {n: self._bound(n, array) for n, array in given.arrays.items()}
+        places = {n: b.place for n, b in bound.items()}
+        form, grid = of.forms.of(places, given.scalars, given.dims, given.grid)
+        self._form = of.loaded(form)
+        names = self._form.code.bindings
+        ranges = [self._tables() if n == TABLES else bound[n].range for n in names]
+        for name, range_ in zip(names, ranges, strict=True):
             self._fits(name, range_)
+        values = {**given.scalars, **given.dims}
         self.commands = self._record(ranges, self._dispatches(bound, values, grid))
 
-    def _bound(self, name: str, arrays: Mapping[str, Any]) -> Bound:
-        seen, memory = located(arrays[name])
-        first = (seen.pointer - memory.start) // seen.dtype.bytes
-        return Bound(memory.range, first, seen.strides)
+    def _bound(self, name: str, array: Any) -> Bound:
+        seen, memory = located(array)
+        first = seen.pointer - memory.start
+        return Bound(memory.range, Place(first, seen.dtype.bytes, seen.shape, seen.strides))
 
     def _tables(self) -> Range:
-        assert self.of.tables is not None
-        return self.of.tables.memory.range
+        assert self._form.tables is not None
+        return self._form.tables.memory.range
 
     def _fits(self, name: str, range_: Range) -> None:
-        found = self.of.pipeline.device.found
+        found = self._form.pipeline.device.found
         most = found.limits.maxStorageBufferRange
         if range_.size > most:
             raise error(
@@ -156,15 +181,16 @@ class Launch:
     def _dispatches(
         self, bound: Mapping[str, Bound], values: Mapping[str, Any], grid: tuple[int, ...]
     ) -> list[Dispatch]:
-        most = self.of.pipeline.device.found.limits.maxComputeWorkGroupCount[0]
+        code, device = self._form.code, self._form.pipeline.device
+        most = device.found.limits.maxComputeWorkGroupCount[0]
         out: list[Dispatch] = []
         for row in rows(math.prod(grid), most):
-            block = bytearray(self.of.code.block.bytes)
-            for field in self.of.code.block.fields:
+            block = bytearray(code.block.bytes)
+            for field in code.block.fields:
                 raw = _word(field.dtype, _value(field, bound, values, grid, row))
                 block[field.offset : field.offset + len(raw)] = raw
             held = None
-            if not self.of.code.block.pushed:
+            if not code.block.pushed:
                 self._blocks.append(upload(self.of.heap, np.frombuffer(block, np.uint8)))
                 held = self._blocks[-1].memory.range
             out.append((row, bytes(block), held))
@@ -176,7 +202,7 @@ class Launch:
         queue = self.queue
         with queue.recorded() as commands:
             self._before(commands)
-            undo = self.of.pipeline.record(commands, ranges, dispatches)
+            undo = self._form.pipeline.record(commands, ranges, dispatches)
             self._after(commands)
         gone = weakref.finalize(self, queue.later, *undo, lambda: queue.free(commands))
         gone.atexit = False
@@ -196,26 +222,20 @@ class Launch:
 class StagedLaunch(Launch):
     """A bound launch with host arrays; a call returns when their memory holds the results."""
 
-    def __init__(
-        self,
-        of: VulkanExecutable,
-        arrays: Mapping[str, Any],
-        values: Mapping[str, Any],
-        grid: tuple[int, ...],
-        hosts: Mapping[str, Host],
-    ) -> None:
+    def __init__(self, of: VulkanExecutable, given: Given, hosts: Mapping[str, Host]) -> None:
         self.image: Image = image(hosts, of.written)
         self.inside, self.twin = of.arena.at_least(self.image.size)
-        super().__init__(of, arrays, values, grid)
+        super().__init__(of, given)
 
-    def _bound(self, name: str, arrays: Mapping[str, Any]) -> Bound:
-        array = arrays[name]
+    def _bound(self, name: str, array: Any) -> Bound:
         if not isinstance(array, np.ndarray):
-            return super()._bound(name, arrays)
+            return super()._bound(name, array)
         start, end = _region(self.image, name)
-        strides = tuple(s // array.itemsize for s in array.strides)
-        first = (self.image.places[name] - start) // array.itemsize
-        return Bound(Range(self.inside, start, end - start), first, strides)
+        first, size = self.image.places[name] - start, array.itemsize
+        strides = tuple(s // size for s in array.strides)
+        return Bound(
+            Range(self.inside, start, end - start), Place(first, size, array.shape, strides)
+        )
 
     def _before(self, commands: int) -> None:
         self._copy(commands, self.twin, self.inside)
@@ -261,7 +281,7 @@ def _value(
         case "origin":
             return bound[field.name].origin
         case "stride":
-            return bound[field.name].strides[field.axis]
+            return bound[field.name].place.strides[field.axis]
         case "extent":
             return grid[field.axis]
         case "first":
