@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 WIDTHS = {8: "256", 16: "512"}
 
 
-def child(width: int, *arguments: str) -> dict[str, Any]:
-    """What `tests.vulkan.child` finds in a process with `width` lanes."""
+def child(width: int, *arguments: str, module: str = "child") -> dict[str, Any]:
+    """What a module of this folder finds in a process with `width` lanes."""
     environment = {**os.environ, "LP_NATIVE_VECTOR_WIDTH": WIDTHS[width], "PYTHONPATH": str(ROOT)}
     environment["MESA_SHADER_CACHE_DISABLE"] = "true"
-    command = [sys.executable, "-m", "tests.vulkan.child", *arguments]
+    command = [sys.executable, "-m", f"tests.vulkan.{module}", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -45,6 +45,18 @@ def test_the_layer_hears_mistakes():
     assert any("maxComputeSharedMemorySize" in m for m in found["much shared"])
     assert any("READ_AFTER_WRITE" in m for m in found["no barrier"])
     assert any("out of bounds" in m.lower() for m in found["outside"])
+
+
+def test_words_of_memory_hold_the_same_bits():
+    found = child(8, module="words")
+    assert found["faults"] == []
+    assert found["ran"] >= 100
+
+
+def test_words_in_another_order_are_seen():
+    """The control: every form that cuts narrow elements out of words is wrong."""
+    found = child(8, "wrong", module="words")
+    assert len(found["faults"]) >= 7
 
 
 def test_roads_that_other_devices_need():

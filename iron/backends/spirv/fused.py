@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def fma(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
     """a * b + c rounded once: the device's own where it is fused, else through f64."""
     if e.target.has("fused_fma"):
-        return e.m.exact(e.m.glsl(Glsl.Fma, *(e.operand(a) for a in op.args)))
+        # Undecorated: some compilers take NoContraction as a wish for two roundings.
+        return e.m.glsl(Glsl.Fma, *(e.operand(a) for a in op.args))
     e.target.need("float64", "a fused multiply-add")
     return _through_f64(e.m, [e.operand(a) for a in op.args])
 

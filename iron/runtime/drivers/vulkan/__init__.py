@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from iron.backends.forms import forms
-from iron.backends.spirv import encode
+from iron.backends.spirv import Encoded, encode
 from iron.dtypes import DType
 from iron.ir.core import Kernel
 from iron.runtime.arrays import Buffer
+from iron.runtime.cache import Cache
 from iron.runtime.drivers.choice import Choice
 from iron.runtime.drivers.vulkan import measure
 from iron.runtime.drivers.vulkan.api import open_loader
@@ -26,6 +27,7 @@ from iron.runtime.drivers.vulkan.launch import Arena, VulkanExecutable
 from iron.runtime.drivers.vulkan.memory import Heap
 from iron.runtime.drivers.vulkan.pipeline import Pipeline
 from iron.runtime.drivers.vulkan.queue import Queue
+from iron.runtime.drivers.vulkan.store import PipelineStore
 from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
 
@@ -38,7 +40,7 @@ class VulkanDriver:
     Host arrays are staged; `upload` makes arrays that stay on the device. `listener` turns the
     validation layer on. `direct=False` copies through host buffers even where the host sees the
     device's memory, `push=False` binds through descriptor sets even where descriptors can be
-    pushed, and `narrow` takes features away from the target.
+    pushed, and `narrow` takes features away from the target. `cache` keeps compiled pipelines.
     """
 
     name = "vulkan"
@@ -52,8 +54,9 @@ class VulkanDriver:
         direct: bool | None = None,
         push: bool = True,
         narrow: Callable[[Target], Target] | None = None,
+        cache: Cache | None = None,
     ) -> None:
-        self._asked = (listener, direct, push, narrow)
+        self._asked = (listener, direct, push, narrow, cache)
         self._opened: _Opened | None = None
 
     @property
@@ -126,6 +129,7 @@ class _Opened:
         direct: bool | None,
         push: bool,
         narrow: Callable[[Target], Target] | None,
+        cache: Cache | None,
     ) -> None:
         _keep_widths_apart()
         self.instance = Instance(open_loader(), listener)
@@ -140,6 +144,7 @@ class _Opened:
         unified = self.found.unified if direct is None else direct
         self.heap = Heap(self.device, self.queue, unified)
         self.arena = Arena(self.heap)
+        self.store = PipelineStore(self.device, cache)
         _OPEN.add(self)
         try:
             self.target = self._measured(offered)
@@ -165,9 +170,11 @@ class _Opened:
         target = self.target
         choice = Choice(forms(kernel, lambda body, wide: encode(body, target, wide)))
         choice.form(0)
-        return VulkanExecutable(
-            kernel, choice, lambda code: Pipeline(self.device, code), self.heap, self.arena
-        )
+
+        def pipeline(code: Encoded) -> Pipeline:
+            return Pipeline(self.device, code, self.store)
+
+        return VulkanExecutable(kernel, choice, pipeline, self.heap, self.arena)
 
     def close(self) -> None:
         """Destroys everything, the instance last."""
@@ -195,5 +202,5 @@ def _keep_widths_apart() -> None:
 
 
 def open_driver() -> VulkanDriver:
-    """The driver of this machine's first Vulkan device, opened on first use."""
-    return VulkanDriver()
+    """The driver of this machine's first Vulkan device, with the user's cache of compiled code."""
+    return VulkanDriver(cache=Cache())

@@ -10,6 +10,7 @@ from iron.backends.spirv import Encoded
 from iron.runtime.drivers.vulkan import records as r
 from iron.runtime.drivers.vulkan.device import STAGE_COMPUTE, Device
 from iron.runtime.drivers.vulkan.memory import Range
+from iron.runtime.drivers.vulkan.store import PipelineStore
 
 COMPUTE = 1  # the bind point
 UNIFORM_BUFFER, STORAGE_BUFFER = 6, 7
@@ -40,7 +41,7 @@ def rows(groups: int, most: int) -> list[Row]:
 class Pipeline:
     """The pipeline of a module; destroyed with the device."""
 
-    def __init__(self, device: Device, code: Encoded) -> None:
+    def __init__(self, device: Device, code: Encoded, store: PipelineStore) -> None:
         self.device, self.code = device, code
         api, handle = device.api, device.handle
         self.types = [STORAGE_BUFFER] * len(code.bindings)
@@ -56,7 +57,10 @@ class Pipeline:
             stage.flags = FULL_SUBGROUPS
         whole = r.ComputePipelineCreateInfo(stage=stage, layout=self.layout, basePipelineIndex=-1)
         made = r.u64()
-        api.vkCreateComputePipelines(handle, 0, 1, C.addressof(whole), None, C.addressof(made))
+        with store.opened(code) as kept:
+            api.vkCreateComputePipelines(
+                handle, kept, 1, C.addressof(whole), None, C.addressof(made)
+            )
         self.handle = made.value
         api.vkDestroyShaderModule(handle, module, None)
         device.at_close(self._destroy)

@@ -155,6 +155,8 @@ class Queue:
             self.api.vkCmdResetQueryPool(commands, self._queries(), 0, count)
         stamps = [self._stamp(number) for number in range(count)]
         for number, call in enumerate(calls):
+            if len(self._waiting) > MOST_WAITING // 2:
+                self.submit()  # so that none is between the stamps of a call
             self.enqueue(stamps[2 * number], None)
             call()
             self.enqueue(stamps[2 * number + 1], None)

@@ -129,11 +129,11 @@ class ShaderModuleCreateInfo(Chained):
     _fields_ = (*HEAD, ("flags", u32), ("codeSize", size), ("pCode", text))
 
 
-class RequiredSubgroupSize(Chained):
-    """The subgroup size of a stage."""
+class PipelineCacheCreateInfo(Chained):
+    """What an earlier pipeline cache held."""
 
-    TYPE = 1000225001
-    _fields_ = (*HEAD, ("requiredSubgroupSize", u32))
+    TYPE = 17
+    _fields_ = (*HEAD, ("flags", u32), ("initialDataSize", size), ("pInitialData", text))
 
 
 class ShaderStage(Chained):
