@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iron.dtypes import DType, u32
-from iron.ir.core import Kernel
+from iron.dtypes import DType, f16, u32
+from iron.ir.core import Kernel, Value
 from iron.ir.types import Tensor, element
 
 PUSH_BYTES = 128
@@ -76,6 +76,13 @@ def computes(kernel: Kernel) -> bool:
         op.name in ("add", "sub", "mul", "div", "fma") and element(op.results[0].type).kind == "f"
         for op in kernel.body.walk()
     )
+
+
+def read_back(kernel: Kernel) -> set[Value]:
+    """The f16 values that are made of another type and used for more than to be stored."""
+    used = {a for op in kernel.body.walk() if op.name not in ("store", "pack") for a in op.args}
+    made = {op.results[0] for op in kernel.body.walk() if op.name == "cast" and op.attrs[0] is f16}
+    return made & used
 
 
 def block(kernel: Kernel, *, zero: bool = False) -> Block:

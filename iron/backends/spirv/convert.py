@@ -20,8 +20,12 @@ def const(e: Encoder, op: Op) -> None:
 
 
 def cast(e: Encoder, op: Op) -> None:
-    """x converted: floats round to nearest even, float to integer saturates, NaN becomes 0."""
-    e.set(op, converted(e, e.id(op.args[0]), element(op.args[0].type), op.attrs[0]))
+    """x converted: floats round to nearest even, float to integer saturates, NaN becomes 0.
+
+    Some compilers take f16(x) back in f32 for x: from them the f16 is hidden where it is used.
+    """
+    made = converted(e, e.id(op.args[0]), element(op.args[0].type), op.attrs[0])
+    e.set(op, e.hidden(made) if op.results[0] in e.rounded else made)
 
 
 def converted(e: Encoder, x: int, have: DType, to: DType) -> int:

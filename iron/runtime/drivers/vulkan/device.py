@@ -28,6 +28,7 @@ STAGE_COMPUTE = 0x20
 KINDS = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
 PREFERENCE = (2, 1, 3, 4, 0)
 INTEGRATED, CPU = 1, 4
+NO_DRIVER = -9
 
 # Subgroup operations that collectives are made of, and the bits that promise them.
 SUBGROUP_OPERATIONS = {"basic": 0x1, "ballot": 0x8, "shuffle": 0x10, "relative shuffle": 0x20}
@@ -93,7 +94,10 @@ class Instance:
         try:
             api.vkCreateInstance(C.addressof(create), None, C.addressof(self.handle))
         except VulkanFault as fault:
-            raise error("E0603", f"Vulkan cannot be started: {fault}", help=DRIVERS) from None
+            reason = f"Vulkan cannot be started: {fault}"
+            if fault.code == NO_DRIVER:
+                reason = "the Vulkan loader finds no device"
+            raise error("E0603", reason, help=DRIVERS) from None
         self._silence = listener.attach(api, self.handle) if listener else None
 
     def devices(self) -> list[Found]:

@@ -2,8 +2,11 @@
 
 The lanes that really execute together, since a software device may report more; whether the
 device's own fused multiply-add, quotient and square root round once, also a quotient by a constant,
-which compilers make a product with its reciprocal; and whether its compiler takes x + 0, 0 * x,
-0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
+which compilers make a product with its reciprocal; whether its compiler takes x + 0, 0 * x,
+0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN; and whether an f32 that
+becomes f16 and f32 again is rounded.
+
+A result below the normal numbers may be 0 on a device that does not preserve those.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DType, f32, i32, u32
+from iron.dtypes import DType, f16, f32, i32, u32
 from iron.errors import error
 from iron.ir import scalar
 from iron.ir.build import Builder
@@ -21,10 +24,11 @@ from iron.ir.core import Block, Kernel, Param, Value
 from iron.ir.types import tensor
 from iron.targets.target import Target
 
-MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero"})
+MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero", "exact_half"})
 COUNT = 1024
 GROUPS = 4
 ZERO = np.float32(0.0)
+TINY = np.finfo(np.float32).tiny
 DIVISORS = (np.float32(7.0), np.float32(15.0))
 
 Run = Callable[[Kernel, dict[str, Any], int], None]
@@ -75,6 +79,7 @@ def exactness(target: Target, run: Run) -> frozenset[str]:
             "exact_division": [a / b, *(a / n for n in DIVISORS)],
             "exact_sqrt": [np.sqrt(np.abs(a))],
             "exact_zero": [a + ZERO, a * ZERO, ZERO / a, a / ZERO, a - a],
+            "exact_half": [a.astype(np.float16).astype(np.float32)],
         }
     names = [f"{name}.{number}" for name, many in wanted.items() for number in range(len(many))]
     out = {name: np.zeros(COUNT, np.float32) for name in names}
@@ -82,13 +87,19 @@ def exactness(target: Target, run: Run) -> frozenset[str]:
     return frozenset(
         name
         for name, many in wanted.items()
-        if all(_same(out[f"{name}.{number}"], want) for number, want in enumerate(many))
+        if all(
+            same(out[f"{name}.{number}"], want, target.has("denorm_preserve32"))
+            for number, want in enumerate(many)
+        )
     )
 
 
-def _same(a: Host, b: Host) -> bool:
-    """Equal to the bit, all NaNs counting as one."""
-    return bool(((a.view(np.uint32) == b.view(np.uint32)) | ((a != a) & (b != b))).all())
+def same(got: Host, want: Host, preserved: bool) -> bool:
+    """Equal to the bit, all NaNs counting as one; 0 is right for a subnormal not `preserved`."""
+    right = (got.view(np.uint32) == want.view(np.uint32)) | ((got != got) & (want != want))
+    if not preserved:
+        right |= (np.abs(want) < TINY) & (got == 0)
+    return bool(right.all())
 
 
 def operands() -> tuple[Host, Host, Host]:
@@ -112,7 +123,9 @@ def _computing(simd: int, names: list[str]) -> Kernel:
         quotients = (("div", zero, x), ("div", x, zero), ("sub", x, x))
         first, *rest = (b.emit(*pair) for pair in (*pairs, *quotients))
         parts = (b.emit("div", x, b.const(float(n), f32)) for n in DIVISORS)
-        made = (b.emit("fma", x, y, z), first, *parts, b.emit("sqrt", b.emit("abs", x)), *rest)
+        half = b.emit("cast", b.emit("cast", x, attrs=(f16,)), attrs=(f32,))
+        root = b.emit("sqrt", b.emit("abs", x))
+        made = (b.emit("fma", x, y, z), first, *parts, root, *rest, half)
         for tensor_, value in zip(tensors[3:], made, strict=True):
             b.emit_all("store", (tensor_, at, value))
 
