@@ -22,10 +22,14 @@ def const(e: Encoder, op: Op) -> None:
 def cast(e: Encoder, op: Op) -> None:
     """x converted: floats round to nearest even, float to integer saturates, NaN becomes 0.
 
-    Some compilers take f16(x) back in f32 for x: from them the f16 is hidden where it is used.
+    Some compilers take f16(x) back in f32 for x, in some kernels only: an f16 that is used is
+    rounded in integers.
     """
-    made = converted(e, e.id(op.args[0]), element(op.args[0].type), op.attrs[0])
-    e.set(op, e.hidden(made) if op.results[0] in e.rounded else made)
+    x, have, to = e.id(op.args[0]), element(op.args[0].type), op.attrs[0]
+    if op.results[0] in e.read_back and have is not f16:
+        e.set(op, halffloat.narrowed(e.m, converted(e, x, have, f32)))
+        return
+    e.set(op, converted(e, x, have, to))
 
 
 def converted(e: Encoder, x: int, have: DType, to: DType) -> int:

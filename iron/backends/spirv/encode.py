@@ -90,7 +90,7 @@ class Encoder:
     parts: dict[Value, Sequence[int]] = field(default_factory=dict[Value, Sequence[int]])
     places: dict[Value, Place] = field(default_factory=dict[Value, Place])
     views: dict[tuple[Value, int], Place] = field(default_factory=dict[tuple[Value, int], Place])
-    rounded: set[Value] = field(default_factory=set[Value])
+    read_back: set[Value] = field(init=False)
     prologue: Words = field(default_factory=Words)
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     table_starts: dict[Value, int] = field(default_factory=dict[Value, int])
@@ -110,9 +110,8 @@ class Encoder:
 
     def __post_init__(self) -> None:
         hidden = not self.target.has("exact_zero") and arguments.computes(self.kernel)
-        if not self.target.has("exact_half"):
-            self.rounded = arguments.read_back(self.kernel)
-        self.block_of = arguments.block(self.kernel, zero=hidden or bool(self.rounded))
+        self.block_of = arguments.block(self.kernel, zero=hidden)
+        self.read_back = arguments.read_back(self.kernel)
 
     # --- types and constants ----------------------------------------------------------------------
 
@@ -151,13 +150,9 @@ class Encoder:
         zero = is_const(value) and const_of(value) == 0
         if self.target.has("exact_zero") or not (zero or always):
             return made
-        return self.m.put(Code.Bitcast, self.m.f32, self.hidden(made))
-
-    def hidden(self, made: int) -> int:
-        """The bits of a word, of which no compiler knows how they were made."""
         m = self.m
-        bits = made if m.types[made] == m.u32 else m.put(Code.Bitcast, m.u32, made)
-        return m.op(Code.BitwiseXor, bits, self.argument("zero"))
+        bits = m.put(Code.Bitcast, m.u32, made)
+        return m.put(Code.Bitcast, m.f32, m.op(Code.BitwiseXor, bits, self.argument("zero")))
 
     # --- arguments --------------------------------------------------------------------------------
 

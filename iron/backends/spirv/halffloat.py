@@ -25,7 +25,7 @@ def from_f32(e: Encoder, x: int) -> int:
     """The f16 bits of an f32, rounded to nearest even."""
     m = e.m
     if not e.target.has("float16"):
-        return _narrowed(m, x)
+        return narrowed(m, x)
     half, pair = _types(m)
     zero = m.once(Code.Constant, 0, of=half)
     both = m.put(Code.CompositeConstruct, pair, m.put(Code.FConvert, half, x), zero)
@@ -53,8 +53,10 @@ def _widened(m: Module, bits: int) -> int:
     return m.put(Code.Bitcast, m.f32, m.op(Code.BitwiseOr, value, sign))
 
 
-def _narrowed(m: Module, x: int) -> int:
-    """Adding 0.5 leaves a small number's multiple of 2^-24 in the low bits, rounded."""
+def narrowed(m: Module, x: int) -> int:
+    """The f16 bits of an f32 in integers: no compiler takes them for x.
+
+    Adding 0.5 leaves a small number's multiple of 2^-24 in the low bits, rounded."""
     whole = m.put(Code.Bitcast, m.u32, x)
     sign = m.op(
         Code.BitwiseAnd, m.op(Code.ShiftRightLogical, whole, m.number(16)), m.number(0x8000)

@@ -2,9 +2,8 @@
 
 The lanes that really execute together, since a software device may report more; whether the
 device's own fused multiply-add, quotient and square root round once, also a quotient by a constant,
-which compilers make a product with its reciprocal; whether its compiler takes x + 0, 0 * x,
-0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN; and whether an f32 that
-becomes f16 and f32 again is rounded.
+which compilers make a product with its reciprocal; and whether its compiler takes x + 0, 0 * x,
+0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
 
 A result below the normal numbers may be 0 on a device that does not preserve those.
 """
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DType, f16, f32, i32, u32
+from iron.dtypes import DType, f32, i32, u32
 from iron.errors import error
 from iron.ir import scalar
 from iron.ir.build import Builder
@@ -79,7 +78,6 @@ def exactness(target: Target, run: Run) -> frozenset[str]:
             "exact_division": [a / b, *(a / n for n in DIVISORS)],
             "exact_sqrt": [np.sqrt(np.abs(a))],
             "exact_zero": [a + ZERO, a * ZERO, ZERO / a, a / ZERO, a - a],
-            "exact_half": [a.astype(np.float16).astype(np.float32)],
         }
     names = [f"{name}.{number}" for name, many in wanted.items() for number in range(len(many))]
     out = {name: np.zeros(COUNT, np.float32) for name in names}
@@ -123,9 +121,7 @@ def _computing(simd: int, names: list[str]) -> Kernel:
         quotients = (("div", zero, x), ("div", x, zero), ("sub", x, x))
         first, *rest = (b.emit(*pair) for pair in (*pairs, *quotients))
         parts = (b.emit("div", x, b.const(float(n), f32)) for n in DIVISORS)
-        half = b.emit("cast", b.emit("cast", x, attrs=(f16,)), attrs=(f32,))
-        root = b.emit("sqrt", b.emit("abs", x))
-        made = (b.emit("fma", x, y, z), first, *parts, root, *rest, half)
+        made = (b.emit("fma", x, y, z), first, *parts, b.emit("sqrt", b.emit("abs", x)), *rest)
         for tensor_, value in zip(tensors[3:], made, strict=True):
             b.emit_all("store", (tensor_, at, value))
 

@@ -1,22 +1,31 @@
 """Every library kernel is a valid module on a usual device and on the least one."""
 
 from struct import pack, unpack
+from typing import Any
 
 import pytest
 
-from iron.backends.spirv import Encoded, encode
+from iron.backends.forms import forms
+from iron.backends.spirv import Encoded, disassemble, encode
 from iron.cli.specimen import choose
 from iron.compiler import lower
+from iron.dtypes import f16, f32
+from iron.front.bind import TensorArg, bind
+from iron.front.specialise import traced
+from iron.lang import In, Out, dims, each, kernel
 from iron.lang.declare import KernelFunction
 from iron.targets.vulkan import LEAST, USUAL
 from iron.worker.discover import kernels, modules
 from tests.unit.backends.spirv.validator import complaint
 
+AGAIN = True
+(N,) = dims("N")
+
 KERNELS = {
-    name: kernel
+    name: found
     for module in modules(("iron.kernels",))
-    for name, kernel in kernels(module).items()
-    if isinstance(kernel, KernelFunction)
+    for name, found in kernels(module).items()
+    if isinstance(found, KernelFunction)
 }
 
 
@@ -25,9 +34,30 @@ def encoded(name: str, target=USUAL) -> Encoded:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_kernel_is_a_valid_module(name: str):
+def test_every_form_of_a_kernel_is_a_valid_module(name: str):
     for target in (USUAL, LEAST):
-        assert complaint(encoded(name, target).words) == ""
+        lowered = lower(choose(KERNELS[name], target, None, {}).kernel)
+        for form in forms(lowered, lambda body, words, target=target: encode(body, target, words)):
+            assert complaint(form.code.words) == "", form.aligned
+
+
+@kernel
+def rounded(x: In[f32, N], y: Out[f16, N], z: Out[f32, N]):
+    """y = x, and z the rounded x where AGAIN."""
+    (i,) = each(N)
+    y[i] = x[i].to(f16)
+    z[i] = x[i].to(f16).to(f32) if AGAIN else x[i]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_f16_that_is_used_again_is_rounded_in_integers(again: bool, monkeypatch: Any):
+    """NVIDIA's compiler takes f32(f16(x)) for x in some kernels."""
+    monkeypatch.setitem(rounded.fn.__globals__, "AGAIN", again)
+    shapes = {"x": f32, "y": f16, "z": f32}
+    bound = bind(rounded, {n: TensorArg(t, (64,), (1,)) for n, t in shapes.items()}, {})
+    made = encode(lower(traced(rounded, bound, simd=32).kernel), USUAL)
+    assert complaint(made.words) == ""
+    assert ("OpFConvert %f16" in disassemble(made.words)) == (not again)
 
 
 def test_the_validator_is_heard():
