@@ -1,6 +1,6 @@
 """What a process of its own does on the software device at one lane width.
 
-    python -m tests.vulkan.child cases HALF | whole NAME.. | fuzz FIRST COUNT | controls
+    python -m tests.vulkan.child cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -196,6 +196,35 @@ def controls() -> dict[str, Any]:
     return out
 
 
+# --- launches again -------------------------------------------------------------------------------
+
+
+def again() -> dict[str, Any]:
+    """Two launches in turns, of which one is bound anew: how far the numbers went, and what the
+    queue knows of their order after each round.
+    """
+    listener = Listener()
+    opened = VulkanDriver(listener)
+    queue = opened.opened.queue
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", f32), p.tensor("y", f32, "out")
+    p.store(y, p.place(), p.emit("add", p.load(x, p.place()), p.const(1.0, f32)))
+    code = opened.load(p.done())
+    a, b = (opened.upload(np.zeros(64, np.float32)) for _ in range(2))
+    there = code.bind({"x": a, "y": b}, {}, {}, (2,))
+    known = []
+    for _ in range(3):
+        back = code.bind({"x": b, "y": a}, {}, {}, (2,))
+        for _ in range(2):
+            for _ in range(50):
+                there()
+                back()
+            opened.synchronise()
+            known.append(len(queue._known))
+        del back
+    return {"reached": opened.download(a).tolist(), "known": known, **said(listener)}
+
+
 # --- other ways of the driver ---------------------------------------------------------------------
 
 
@@ -237,6 +266,7 @@ def main() -> None:
         "whole": lambda: whole(rest),
         "fuzz": lambda: fuzz(*numbers),
         "controls": controls,
+        "again": again,
         "ways": ways,
     }
     print(json.dumps(answers[what]()))

@@ -59,6 +59,14 @@ def test_words_in_another_order_are_seen():
     assert len(found["faults"]) >= 7
 
 
+def test_launches_that_come_again_are_joined_once():
+    """100 launches are two submissions; with another launch among them they are two others."""
+    found = child(8, "again")
+    assert found["reached"] == [600.0] * 64
+    assert found["known"] == [2] * 6
+    assert found["messages"] == []
+
+
 def test_roads_that_other_devices_need():
     found = child(8, "ways")
     for name, way in found.items():

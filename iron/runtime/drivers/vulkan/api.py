@@ -86,6 +86,7 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "vkFreeCommandBuffers": (pointer, u64, u32, _any),
     "vkDestroyFence": (pointer, u64, _any),
     "vkDestroyQueryPool": (pointer, u64, _any),
+    "vkCmdExecuteCommands": (pointer, u32, _any),
     "vkCmdBindPipeline": (pointer, u32, u64),
     "vkCmdBindDescriptorSets": (pointer, u32, u64, u32, u32, _any, u32, _any),
     "vkCmdPushConstants": (pointer, u64, u32, u32, u32, text),

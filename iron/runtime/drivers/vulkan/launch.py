@@ -142,6 +142,8 @@ class Bound:
 class Launch:
     """A bound launch over device arrays; calling it enqueues its commands again."""
 
+    staged = False
+
     def __init__(self, of: VulkanExecutable, given: Given) -> None:
         self.of, self.queue, self.kept = of, of.heap.queue, given.arrays
         self._blocks: list[DeviceArray] = []
@@ -200,7 +202,7 @@ class Launch:
 
     def _record(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> int:
         queue = self.queue
-        with queue.recorded() as commands:
+        with queue.recorded(copies=self.staged) as commands:
             self._before(commands)
             undo = self._form.pipeline.record(commands, ranges, dispatches)
             self._after(commands)
@@ -221,6 +223,8 @@ class Launch:
 
 class StagedLaunch(Launch):
     """A bound launch with host arrays; a call returns when their memory holds the results."""
+
+    staged = True
 
     def __init__(self, of: VulkanExecutable, given: Given, hosts: Mapping[str, Host]) -> None:
         self.image: Image = image(hosts, of.written)
@@ -243,7 +247,6 @@ class StagedLaunch(Launch):
     def _after(self, commands: int) -> None:
         self.queue.ordered(commands)
         self._copy(commands, self.inside, self.twin)
-        self.queue.ordered(commands, host=True)
 
     def _copy(self, commands: int, a: Buffer, b: Buffer) -> None:
         """The image from one buffer of the arena to the other, where those are two."""

@@ -185,10 +185,11 @@ class Heap:
 
     def read(self, source: Range, to: int, size: int, offset: int = 0) -> None:
         """Copies a range to host memory at address `to`, after everything in flight."""
-        self.queue.wait()
         if self.direct:
+            self.queue.settle()
             C.memmove(to, source.address + offset, size)
             return
+        self.queue.wait()
         stage = self._staging()
         for start in range(0, size, stage.size):
             length = min(stage.size, size - start)
