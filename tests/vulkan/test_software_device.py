@@ -74,6 +74,25 @@ def test_roads_that_other_devices_need():
         assert way["passed"] >= 6, name
 
 
+def test_a_bench_beside_another_backend(tmp_path: Path):
+    """Ceilings through Vulkan, and the same kernel on the processor as a peer."""
+    command = [sys.executable, "-m", "iron", "bench", "-b", "vulkan", "--beside", "cpu"]
+    command += ["-f", "unary?f32,OP=exp?*1Mi*", "--quick", "--warm", "--peer", "none"]
+    made = tmp_path / "run.json"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command += ["--allow-dirty", "-o", str(made)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads(made.read_text())["rows"]
+    (peer,) = row["peers"]
+    assert peer["name"] == "iron on cpu"
+    assert peer["time"]["n"] == row["time"]["n"] == 5
+    assert all(rate > 0 for rate in row["ceilings"].values())
+    assert row["figures"]["ratio"] == pytest.approx(
+        peer["time"]["median"] / row["time"]["median"], rel=1e-5
+    )
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("width", WIDTHS)
 def test_random_programs_leave_the_same_bits(width: int):

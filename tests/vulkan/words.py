@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from iron.backends.forms import Form, forms
-from iron.backends.spirv import Encoded, encode, wide
+from iron.backends.spirv import Encoded, encode, pairs, wide
 from iron.compiler import lower
 from iron.dtypes import DType, bf16, bool_, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from iron.front.bind import TensorArg, bind
@@ -75,13 +75,18 @@ def run(opened: VulkanDriver, found: tuple[Kernel, dict[str, Any], dict[str, int
     return right
 
 
+def backwards(right: Callable[..., list[int]]) -> Callable[..., list[int]]:
+    """A function whose list is in the other order."""
+    return lambda *given: right(*given)[::-1]
+
+
 def main() -> None:
     """What is wrong, and how many forms ran."""
     narrow: tuple[frozenset[str], ...] = (frozenset(), NARROW)
     found = [shapes.lowered(name, t) for name in shapes.SHAPES for t in (f32, f16, bf16)]
     if sys.argv[1:] == ["wrong"]:
-        original = wide.cut
-        wide.cut = lambda *given: original(*given)[::-1]
+        for module, name in ((wide, "cut"), (pairs, "joined")):
+            setattr(module, name, backwards(getattr(module, name)))
         narrow = narrow[:1]
         found = [f for f in found if f[0].name == "flat"]
     found += [of_dtype(t) for t in INTEGERS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import halffloat
+from iron.backends.spirv import halffloat, pairs
 from iron.backends.spirv.register import joined, wrapped
 from iron.backends.spirv.words import Code
 from iron.dtypes import DType, f16, f32
@@ -25,7 +25,14 @@ def cast(e: Encoder, op: Op) -> None:
     Some compilers take f16(x) back in f32 for x, in some kernels only: an f16 that is used is
     rounded in integers.
     """
-    x, have, to = e.id(op.args[0]), element(op.args[0].type), op.attrs[0]
+    have, to = element(op.args[0].type), op.attrs[0]
+    if op.args[0] in e.pairs.held:
+        x, have = pairs.widened(e, op.args[0]), f32
+    else:
+        x = e.id(op.args[0])
+    if op.results[0] in e.pairs.narrowed:
+        e.pairs.source[op.results[0]] = converted(e, x, have, f32)
+        return
     if op.results[0] in e.read_back and have is not f16:
         e.set(op, halffloat.narrowed(e.m, converted(e, x, have, f32)))
         return
@@ -125,12 +132,17 @@ def bitcast(e: Encoder, op: Op) -> None:
 
 def pack(e: Encoder, op: Op) -> None:
     """The scalars, for the store that writes them."""
+    if op in e.pairs.packs:
+        return
     e.parts[op.results[0]] = [e.id(a) for a in op.args]
 
 
 def extract(e: Encoder, op: Op) -> None:
     """An element of a wide load."""
     assert isinstance(op.args[0].type, Vector)
+    if op.args[0] in e.pairs.words:
+        e.pairs.held[op.results[0]] = e.pairs.words[op.args[0]][op.attrs[0] // 2], op.attrs[0] % 2
+        return
     e.set(op, e.parts[op.args[0]][op.attrs[0]])
 
 

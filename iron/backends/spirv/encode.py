@@ -14,6 +14,7 @@ import numpy as np
 
 from iron.backends.spirv import arguments
 from iron.backends.spirv.module import Module, Words
+from iron.backends.spirv.pairs import Pairs, pairs_of
 from iron.backends.spirv.words import (
     GROUP_BARRIER,
     BuiltIn,
@@ -91,6 +92,7 @@ class Encoder:
     places: dict[Value, Place] = field(default_factory=dict[Value, Place])
     views: dict[tuple[Value, int], Place] = field(default_factory=dict[tuple[Value, int], Place])
     read_back: set[Value] = field(init=False)
+    pairs: Pairs = field(default_factory=Pairs)
     prologue: Words = field(default_factory=Words)
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     table_starts: dict[Value, int] = field(default_factory=dict[Value, int])
@@ -112,6 +114,8 @@ class Encoder:
         hidden = not self.target.has("exact_zero") and arguments.computes(self.kernel)
         self.block_of = arguments.block(self.kernel, zero=hidden)
         self.read_back = arguments.read_back(self.kernel)
+        if self.target.has("float16"):
+            self.pairs = pairs_of(self.kernel, self.wide)
 
     # --- types and constants ----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ def to_f32(e: Encoder, bits: int) -> int:
     m = e.m
     if not e.target.has("float16"):
         return _widened(m, bits)
-    half, pair = _types(m)
+    half, pair = types(m)
     both = m.put(Code.Bitcast, pair, bits)
     return m.put(Code.FConvert, m.f32, m.put(Code.CompositeExtract, half, both, 0))
 
@@ -26,13 +26,14 @@ def from_f32(e: Encoder, x: int) -> int:
     m = e.m
     if not e.target.has("float16"):
         return narrowed(m, x)
-    half, pair = _types(m)
+    half, pair = types(m)
     zero = m.once(Code.Constant, 0, of=half)
     both = m.put(Code.CompositeConstruct, pair, m.put(Code.FConvert, half, x), zero)
     return m.put(Code.Bitcast, m.u32, both)
 
 
-def _types(m: Module) -> tuple[int, int]:
+def types(m: Module) -> tuple[int, int]:
+    """The types of an f16 and of two."""
     m.need(Capability.Float16)
     half = m.once(Code.TypeFloat, 16)
     return half, m.once(Code.TypeVector, half, 2)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import memory
+from iron.backends.spirv import memory, pairs
 from iron.backends.spirv.encode import PART, Place
 from iron.backends.spirv.register import halves, joined, unsigned
 from iron.backends.spirv.words import Code
 from iron.dtypes import DType
 from iron.ir.core import Op, Value
-from iron.ir.types import Tensor, Vector
+from iron.ir.types import Tensor, Vector, element
 
 if TYPE_CHECKING:
     from iron.backends.spirv.encode import Encoder, Rule
@@ -29,11 +29,13 @@ def load(e: Encoder, op: Op) -> None:
     m, (result,) = e.m, op.results
     assert isinstance(result.type, Vector)
     dtype = result.type.elem
-    parts: list[int] = []
+    held: list[int] = []
     for place, at in _places(e, op, op.args[1:], result.type.count):
-        raw = m.load(memory.pointer(e, place, at), place.stored)
-        for word in _parts(e, raw, e.wide[op]):
-            parts += cut(e, dtype, word, min(PART, e.wide[op]))
+        held += _parts(e, m.load(memory.pointer(e, place, at), place.stored), e.wide[op])
+    if op in e.pairs.loads:
+        e.pairs.words[result] = held
+        return
+    parts = [part for word in held for part in cut(e, dtype, word, min(PART, e.wide[op]))]
     e.parts[result] = parts if dtype.bits < 64 else _pairs(e, parts)
 
 
@@ -87,11 +89,7 @@ def store(e: Encoder, op: Op) -> None:
         return
     m, value = e.m, op.args[-1]
     assert isinstance(value.type, Vector)
-    dtype, size, values = value.type.elem, e.wide[op], list(e.parts[value])
-    if dtype.bits == 64:
-        values = [half for v in values for half in halves(m, v)]
-    each = max(1, min(PART, size) // dtype.bytes)
-    parts = [packed(e, dtype, values[n : n + each]) for n in range(0, len(values), each)]
+    size, parts = e.wide[op], _held(e, value, min(PART, e.wide[op]))
     count = max(1, size // PART)
     for number, (place, at) in enumerate(_places(e, op, op.args[1:-1], value.type.count)):
         mine = parts[number * count : (number + 1) * count]
@@ -101,6 +99,17 @@ def store(e: Encoder, op: Op) -> None:
         elif count > 1:
             whole = m.put(Code.CompositeConstruct, place.stored, *mine)
         m.do(Code.Store, memory.pointer(e, place, at), whole)
+
+
+def _held(e: Encoder, value: Value, size: int) -> list[int]:
+    """The parts, of `size` bytes, of the words that hold a vector."""
+    if value.op in e.pairs.packs:
+        return pairs.joined(e, value.op)
+    dtype, values = element(value.type), list(e.parts[value])
+    if dtype.bits == 64:
+        values = [half for v in values for half in halves(e.m, v)]
+    each = max(1, size // dtype.bytes)
+    return [packed(e, dtype, values[n : n + each]) for n in range(0, len(values), each)]
 
 
 def packed(e: Encoder, dtype: DType, values: Sequence[int]) -> int:
