@@ -177,9 +177,16 @@ class FakeHip:
             shared=sharedMemBytes, words=words,
         )  # fmt: skip
         self.launches.append(launch)
-        if not self.capturing and self.player.play(text, words, gridDimX, blockDimX) is not None:
+        if not self.capturing and not self._runs(text, words, gridDimX, blockDimX):
             self.pending = hipError_t.hipErrorIllegalAddress
         return (OK,)
+
+    def _runs(self, text: Text, words: list[int], groups: int, threads: int) -> bool:
+        """Runs a launch whose tensors all begin in live memory; whether it stayed inside."""
+        for a, at in zip(text.arguments, words, strict=True):
+            if a.pointer and not any(m <= at <= m + len(held) for m, held in self.held.items()):
+                return False
+        return self.player.play(text, words, groups, threads) is None
 
     # --- memory ---
 

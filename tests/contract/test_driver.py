@@ -234,9 +234,11 @@ def test_elapsed_runs_in_order_and_times_each(backend: Driver) -> None:
 
 def test_elapsed_tells_much_work_from_little(backend: Driver, much: int) -> None:
     loaded = backend.load(scaled("twice", 2.0))
+    kept = []  # a bound launch does not keep its arrays
 
     def launch(groups: int) -> Callable[[], None]:
         x, y = (backend.upload(np.ones(groups * 32, np.float32)) for _ in range(2))
+        kept.extend((x, y))
         return loaded.bind({"x": x, "y": y}, {}, {"G0": groups}, (groups,))
 
     one, many = launch(1), launch(much)
