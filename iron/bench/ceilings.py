@@ -24,7 +24,7 @@ DEVICE_STREAM = 128 << 20
 """f32 elements that the copy and read kernels move."""
 
 DEVICE_FLUSH = 256 << 20
-"""Bytes written to empty a GPU's caches: more than twice the largest L2 there is."""
+"""Bytes read to empty a GPU's caches: more than twice the largest L2 there is."""
 
 HOST_LEAST = 64 << 20
 ROW = 1 << 14
@@ -121,15 +121,17 @@ def _on_host(driver: Driver) -> bool:
 
 
 def flush(driver: Driver) -> Callable[[], Any]:
-    """Empties the caches: by reading on a host, where writes would be paid for later.
+    """Empties the caches by reading: what a write leaves there is paid for by the next kernel.
 
     To be called, and its result, while `driver` is in use.
     """
     if not _on_host(driver):
-        memory = driver.upload(np.zeros(DEVICE_FLUSH // 4, np.float32))
-        return streams.stream_fill.bind(y=memory)
-    cache = 0 if software(driver) else 2 * last_level_cache()  # one array has a limit there
-    rows = max(HOST_LEAST, cache) // (4 * ROW) + 1
+        size = DEVICE_FLUSH
+    elif software(driver):
+        size = HOST_LEAST  # one array has a limit there
+    else:
+        size = max(HOST_LEAST, 2 * last_level_cache())
+    rows = size // (4 * ROW) + 1
     memory = driver.upload(np.ones((rows, ROW), np.float32))
     sums = driver.upload(np.zeros(rows, np.float32))
     return streams.stream_read.bind(memory, y=sums)

@@ -1,4 +1,4 @@
-"""The kernels that set the scale: copy, read, fill, arithmetic alone, and nothing at all.
+"""The kernels that set the scale: copy, read, arithmetic alone, and nothing at all.
 
 Each is as plain as a kernel can be, so that its rate is the machine's.
 """
@@ -28,13 +28,6 @@ def stream_read(x: In[f32, R, N], y: Out[f32, R], *, THREADS: Const = 256):
     for i in lang.strided(N):
         total += x[row, i]
     y[row] = lang.group_sum(total)
-
-
-@kernel
-def stream_fill(y: Out[f32, N]):
-    """y = 1."""
-    (i,) = each(N)
-    y[i] = f32(1)
 
 
 @kernel
