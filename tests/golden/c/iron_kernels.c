@@ -176,7 +176,7 @@ int iron_copy_f32_rank3_cpu(iron_block *block, iron_tensor x, iron_tensor y, int
   block->arguments[8] = (u64)shape_1;
   block->arguments[9] = (u64)shape_2;
   block->arguments[10] = (u64)plan.extents[0];
-  block->arguments[11] = plan.elements[1] * 4 >= 33554432;
+  block->arguments[11] = plan.elements[1] * 4 >= 16777216;
   return IRON_OK;
 }
 
@@ -198,7 +198,7 @@ int iron_rms_norm_f16_vec4_with_w_cpu(iron_block *block, iron_tensor x, iron_ten
   block->arguments[6] = (u64)R;
   block->arguments[7] = (u64)N;
   block->arguments[8] = (u64)plan.extents[0];
-  block->arguments[9] = plan.elements[2] * 2 >= 33554432;
+  block->arguments[9] = plan.elements[2] * 2 >= 16777216;
   return IRON_OK;
 }
 
@@ -219,7 +219,7 @@ int iron_softmax_f32_no_log_vec1_cpu(iron_block *block, iron_tensor x, iron_tens
   block->arguments[5] = (u64)R;
   block->arguments[6] = (u64)N;
   block->arguments[7] = (u64)plan.extents[0];
-  block->arguments[8] = plan.elements[1] * 4 >= 33554432;
+  block->arguments[8] = plan.elements[1] * 4 >= 16777216;
   return IRON_OK;
 }
 

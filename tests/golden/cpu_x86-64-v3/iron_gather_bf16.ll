@@ -3,7 +3,7 @@ define void @iron_gather_bf16(ptr noalias %args, i64 %first, i64 %end) "no-built
 entry:
   %cell11 = alloca i64, align 64
   %cell23 = alloca <32 x i16>, align 64
-  %cell70 = alloca <32 x i16>, align 64
+  %cell82 = alloca <32 x i16>, align 64
   %at0 = getelementptr i64, ptr %args, i64 0
   %arg0 = load ptr, ptr %at0, align 8
   %at1 = getelementptr i64, ptr %args, i64 1
@@ -87,67 +87,79 @@ end26:
   %v46 = and i1 %v40, %v43
   br i1 %v46, label %past44, label %through45
 past44:
-  store <32 x i16> %v33, ptr %v38, align 64, !nontemporal !0
+  %v47 = sub i64 %streams, 1
+  %v48 = trunc i64 %v47 to i32
+  %v49 = bitcast <32 x i16> %v33 to <16 x i32>
+  %v50 = insertelement <16 x i32> poison, i32 %v48, i64 0
+  %v51 = shufflevector <16 x i32> %v50, <16 x i32> poison, <16 x i32> zeroinitializer
+  %v52 = xor <16 x i32> %v49, %v51
+  store <16 x i32> %v52, ptr %v38, align 64, !nontemporal !0
   br label %stored41
 through45:
-  %v47 = and i64 %v39, 15
-  %v48 = icmp eq i64 %v47, 0
-  %v51 = and i1 %v40, %v48
-  br i1 %v51, label %past49, label %through50
-past49:
-  store <32 x i16> %v33, ptr %v38, align 16, !nontemporal !0
+  %v53 = and i64 %v39, 15
+  %v54 = icmp eq i64 %v53, 0
+  %v57 = and i1 %v40, %v54
+  br i1 %v57, label %past55, label %through56
+past55:
+  %v58 = sub i64 %streams, 1
+  %v59 = trunc i64 %v58 to i32
+  %v60 = bitcast <32 x i16> %v33 to <16 x i32>
+  %v61 = insertelement <16 x i32> poison, i32 %v59, i64 0
+  %v62 = shufflevector <16 x i32> %v61, <16 x i32> poison, <16 x i32> zeroinitializer
+  %v63 = xor <16 x i32> %v60, %v62
+  store <16 x i32> %v63, ptr %v38, align 16, !nontemporal !0
   br label %stored41
-through50:
+through56:
   store <32 x i16> %v33, ptr %v38, align 2
   br label %stored41
 stored41:
-  %v52 = add nsw i64 %v18, 32
-  store i64 %v52, ptr %cell11
+  %v64 = add nsw i64 %v18, 32
+  store i64 %v64, ptr %cell11
   br label %full_head12
 tail14:
-  br label %head53
-head53:
-  %v56 = load i64, ptr %cell11
-  %v57 = insertelement <32 x i64> poison, i64 %v56, i64 0
-  %v58 = shufflevector <32 x i64> %v57, <32 x i64> poison, <32 x i32> zeroinitializer
-  %v59 = add <32 x i64> %v58, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 11, i64 12, i64 13, i64 14, i64 15, i64 16, i64 17, i64 18, i64 19, i64 20, i64 21, i64 22, i64 23, i64 24, i64 25, i64 26, i64 27, i64 28, i64 29, i64 30, i64 31>
-  %v60 = insertelement <32 x i64> poison, i64 %v10, i64 0
-  %v61 = shufflevector <32 x i64> %v60, <32 x i64> poison, <32 x i32> zeroinitializer
-  %v62 = icmp slt <32 x i64> %v59, %v61
-  %v63 = bitcast <32 x i1> %v62 to i32
-  %v64 = icmp ne i32 %v63, 0
-  br i1 %v64, label %turn54, label %end55
-turn54:
-  %v65 = load i64, ptr %cell11
-  %v66 = trunc nsw i64 %v65 to i32
-  %v67 = insertelement <32 x i32> poison, i32 %v66, i64 0
-  %v68 = shufflevector <32 x i32> %v67, <32 x i32> poison, <32 x i32> zeroinitializer
-  %v69 = add <32 x i32> %v68, <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15, i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
-  br i1 %v9, label %then71, label %else72
-then71:
-  store <32 x i16> zeroinitializer, ptr %cell70
-  br label %end73
-else72:
-  %v74 = zext i32 %v7 to i64
-  %v75 = mul i64 %v74, %arg1
-  %v76 = sext i32 %v66 to i64
-  %v77 = add i64 %v75, %v76
-  %v78 = getelementptr i16, ptr %arg0, i64 %v77
-  %v79 = call <32 x i16> @llvm.masked.load.v32i16.p0(ptr align 2 %v78, <32 x i1> %v62, <32 x i16> zeroinitializer)
-  store <32 x i16> %v79, ptr %cell70
-  br label %end73
-end73:
-  %v80 = load <32 x i16>, ptr %cell70
-  %v81 = sext i32 %v1 to i64
-  %v82 = mul i64 %v81, %arg4
-  %v83 = sext i32 %v66 to i64
-  %v84 = add i64 %v82, %v83
-  %v85 = getelementptr i16, ptr %arg3, i64 %v84
-  call void @llvm.masked.store.v32i16.p0(<32 x i16> %v80, ptr align 2 %v85, <32 x i1> %v62)
-  %v86 = add nsw i64 %v65, 32
-  store i64 %v86, ptr %cell11
-  br label %head53
-end55:
+  br label %head65
+head65:
+  %v68 = load i64, ptr %cell11
+  %v69 = insertelement <32 x i64> poison, i64 %v68, i64 0
+  %v70 = shufflevector <32 x i64> %v69, <32 x i64> poison, <32 x i32> zeroinitializer
+  %v71 = add <32 x i64> %v70, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 11, i64 12, i64 13, i64 14, i64 15, i64 16, i64 17, i64 18, i64 19, i64 20, i64 21, i64 22, i64 23, i64 24, i64 25, i64 26, i64 27, i64 28, i64 29, i64 30, i64 31>
+  %v72 = insertelement <32 x i64> poison, i64 %v10, i64 0
+  %v73 = shufflevector <32 x i64> %v72, <32 x i64> poison, <32 x i32> zeroinitializer
+  %v74 = icmp slt <32 x i64> %v71, %v73
+  %v75 = bitcast <32 x i1> %v74 to i32
+  %v76 = icmp ne i32 %v75, 0
+  br i1 %v76, label %turn66, label %end67
+turn66:
+  %v77 = load i64, ptr %cell11
+  %v78 = trunc nsw i64 %v77 to i32
+  %v79 = insertelement <32 x i32> poison, i32 %v78, i64 0
+  %v80 = shufflevector <32 x i32> %v79, <32 x i32> poison, <32 x i32> zeroinitializer
+  %v81 = add <32 x i32> %v80, <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15, i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
+  br i1 %v9, label %then83, label %else84
+then83:
+  store <32 x i16> zeroinitializer, ptr %cell82
+  br label %end85
+else84:
+  %v86 = zext i32 %v7 to i64
+  %v87 = mul i64 %v86, %arg1
+  %v88 = sext i32 %v78 to i64
+  %v89 = add i64 %v87, %v88
+  %v90 = getelementptr i16, ptr %arg0, i64 %v89
+  %v91 = call <32 x i16> @llvm.masked.load.v32i16.p0(ptr align 2 %v90, <32 x i1> %v74, <32 x i16> zeroinitializer)
+  store <32 x i16> %v91, ptr %cell82
+  br label %end85
+end85:
+  %v92 = load <32 x i16>, ptr %cell82
+  %v93 = sext i32 %v1 to i64
+  %v94 = mul i64 %v93, %arg4
+  %v95 = sext i32 %v78 to i64
+  %v96 = add i64 %v94, %v95
+  %v97 = getelementptr i16, ptr %arg3, i64 %v96
+  call void @llvm.masked.store.v32i16.p0(<32 x i16> %v92, ptr align 2 %v97, <32 x i1> %v74)
+  %v98 = add nsw i64 %v77, 32
+  store i64 %v98, ptr %cell11
+  br label %head65
+end67:
   %next_number = add i64 %number, 1
   store i64 %next_number, ptr %number_cell
   %step0 = add i64 %group0, 1

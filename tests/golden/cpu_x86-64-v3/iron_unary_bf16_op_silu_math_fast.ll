@@ -54,121 +54,135 @@ full19:
   %v28 = sext i32 %v23 to i64
   %v29 = getelementptr i16, ptr %arg0, i64 %v28
   %v30 = load <32 x i16>, ptr %v29, align 2
-  %v31 = zext <32 x i16> %v30 to <32 x i32>
-  %v32 = shl <32 x i32> %v31, splat (i32 16)
-  %v33 = bitcast <32 x i32> %v32 to <32 x float>
-  %v34 = fcmp ugt <32 x float> %v33, splat (float 0xC05A000000000000)
-  %v35 = select <32 x i1> %v34, <32 x float> %v33, <32 x float> splat (float 0xC05A000000000000)
-  %v36 = fmul <32 x float> %v33, splat (float 0xBFF7154760000000)
-  %v37 = fcmp ugt <32 x float> %v36, splat (float 0xC05F800000000000)
-  %v38 = select <32 x i1> %v37, <32 x float> %v36, <32 x float> splat (float 0xC05F800000000000)
-  %v39 = fcmp ult <32 x float> %v38, splat (float 0x4060000000000000)
-  %v40 = select <32 x i1> %v39, <32 x float> %v38, <32 x float> splat (float 0x4060000000000000)
-  %v41 = fadd <32 x float> %v40, splat (float 0x4168000000000000)
-  %v42 = fsub <32 x float> %v41, splat (float 0x4168000000000000)
-  %v43 = fsub <32 x float> %v40, %v42
-  %v44 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F65F77960000000), <32 x float> %v43, <32 x float> splat (float 0x3F93CEE7A0000000))
-  %v45 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v44, <32 x float> %v43, <32 x float> splat (float 0x3FBC6AE640000000))
-  %v46 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v45, <32 x float> %v43, <32 x float> splat (float 0x3FDEBF9B00000000))
-  %v47 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v46, <32 x float> %v43, <32 x float> splat (float 0x3FF62E4320000000))
-  %v48 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v43, <32 x float> %v47, <32 x float> splat (float 0x4000000000000000))
-  %v49 = bitcast <32 x float> %v41 to <32 x i32>
-  %v50 = sub <32 x i32> %v49, splat (i32 1)
-  %v51 = shl <32 x i32> %v50, splat (i32 23)
-  %v52 = add <32 x i32> %v51, splat (i32 1065353216)
-  %v53 = bitcast <32 x i32> %v52 to <32 x float>
-  %v54 = fmul <32 x float> %v48, %v53
-  %v55 = fadd <32 x float> splat (float 0x3FF0000000000000), %v54
-  %v56 = fdiv <32 x float> splat (float 0x3FF0000000000000), %v55
-  %v57 = fmul <32 x float> %v35, %v56
-  %v58 = bitcast <32 x float> %v57 to <32 x i32>
-  %v59 = lshr <32 x i32> %v58, splat (i32 16)
-  %v60 = and <32 x i32> %v59, splat (i32 1)
-  %v61 = add <32 x i32> %v60, splat (i32 32767)
-  %v62 = add <32 x i32> %v58, %v61
-  %v63 = lshr <32 x i32> %v62, splat (i32 16)
-  %v64 = fcmp uno <32 x float> %v57, %v57
-  %v65 = select <32 x i1> %v64, <32 x i32> splat (i32 32704), <32 x i32> %v63
-  %v66 = trunc <32 x i32> %v65 to <32 x i16>
-  %v67 = sext i32 %v23 to i64
-  %v68 = getelementptr i16, ptr %arg1, i64 %v67
-  %v69 = ptrtoint ptr %v68 to i64
-  %v70 = icmp ne i64 %streams, 0
-  %v72 = and i64 %v69, 63
-  %v73 = icmp eq i64 %v72, 0
-  %v76 = and i1 %v70, %v73
-  br i1 %v76, label %past74, label %through75
-past74:
-  store <32 x i16> %v66, ptr %v68, align 64, !nontemporal !0
-  br label %stored71
-through75:
-  %v77 = and i64 %v69, 15
-  %v78 = icmp eq i64 %v77, 0
-  %v81 = and i1 %v70, %v78
-  br i1 %v81, label %past79, label %through80
-past79:
-  store <32 x i16> %v66, ptr %v68, align 16, !nontemporal !0
-  br label %stored71
-through80:
-  store <32 x i16> %v66, ptr %v68, align 2
-  br label %stored71
-stored71:
+  %v31 = getelementptr i8, ptr %v29, i64 2048
+  call void @llvm.prefetch.p0(ptr %v31, i32 0, i32 3, i32 1)
+  %v32 = zext <32 x i16> %v30 to <32 x i32>
+  %v33 = shl <32 x i32> %v32, splat (i32 16)
+  %v34 = bitcast <32 x i32> %v33 to <32 x float>
+  %v35 = fcmp ugt <32 x float> %v34, splat (float 0xC05A000000000000)
+  %v36 = select <32 x i1> %v35, <32 x float> %v34, <32 x float> splat (float 0xC05A000000000000)
+  %v37 = fmul <32 x float> %v34, splat (float 0xBFF7154760000000)
+  %v38 = fcmp ugt <32 x float> %v37, splat (float 0xC05F800000000000)
+  %v39 = select <32 x i1> %v38, <32 x float> %v37, <32 x float> splat (float 0xC05F800000000000)
+  %v40 = fcmp ult <32 x float> %v39, splat (float 0x4060000000000000)
+  %v41 = select <32 x i1> %v40, <32 x float> %v39, <32 x float> splat (float 0x4060000000000000)
+  %v42 = fadd <32 x float> %v41, splat (float 0x4168000000000000)
+  %v43 = fsub <32 x float> %v42, splat (float 0x4168000000000000)
+  %v44 = fsub <32 x float> %v41, %v43
+  %v45 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F65F77960000000), <32 x float> %v44, <32 x float> splat (float 0x3F93CEE7A0000000))
+  %v46 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v45, <32 x float> %v44, <32 x float> splat (float 0x3FBC6AE640000000))
+  %v47 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v46, <32 x float> %v44, <32 x float> splat (float 0x3FDEBF9B00000000))
+  %v48 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v47, <32 x float> %v44, <32 x float> splat (float 0x3FF62E4320000000))
+  %v49 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v44, <32 x float> %v48, <32 x float> splat (float 0x4000000000000000))
+  %v50 = bitcast <32 x float> %v42 to <32 x i32>
+  %v51 = sub <32 x i32> %v50, splat (i32 1)
+  %v52 = shl <32 x i32> %v51, splat (i32 23)
+  %v53 = add <32 x i32> %v52, splat (i32 1065353216)
+  %v54 = bitcast <32 x i32> %v53 to <32 x float>
+  %v55 = fmul <32 x float> %v49, %v54
+  %v56 = fadd <32 x float> splat (float 0x3FF0000000000000), %v55
+  %v57 = fdiv <32 x float> splat (float 0x3FF0000000000000), %v56
+  %v58 = fmul <32 x float> %v36, %v57
+  %v59 = bitcast <32 x float> %v58 to <32 x i32>
+  %v60 = lshr <32 x i32> %v59, splat (i32 16)
+  %v61 = and <32 x i32> %v60, splat (i32 1)
+  %v62 = add <32 x i32> %v61, splat (i32 32767)
+  %v63 = add <32 x i32> %v59, %v62
+  %v64 = lshr <32 x i32> %v63, splat (i32 16)
+  %v65 = fcmp uno <32 x float> %v58, %v58
+  %v66 = select <32 x i1> %v65, <32 x i32> splat (i32 32704), <32 x i32> %v64
+  %v67 = trunc <32 x i32> %v66 to <32 x i16>
+  %v68 = sext i32 %v23 to i64
+  %v69 = getelementptr i16, ptr %arg1, i64 %v68
+  %v70 = ptrtoint ptr %v69 to i64
+  %v71 = icmp ne i64 %streams, 0
+  %v73 = and i64 %v70, 63
+  %v74 = icmp eq i64 %v73, 0
+  %v77 = and i1 %v71, %v74
+  br i1 %v77, label %past75, label %through76
+past75:
+  %v78 = sub i64 %streams, 1
+  %v79 = trunc i64 %v78 to i32
+  %v80 = bitcast <32 x i16> %v67 to <16 x i32>
+  %v81 = insertelement <16 x i32> poison, i32 %v79, i64 0
+  %v82 = shufflevector <16 x i32> %v81, <16 x i32> poison, <16 x i32> zeroinitializer
+  %v83 = xor <16 x i32> %v80, %v82
+  store <16 x i32> %v83, ptr %v69, align 64, !nontemporal !0
+  br label %stored72
+through76:
+  %v84 = and i64 %v70, 15
+  %v85 = icmp eq i64 %v84, 0
+  %v88 = and i1 %v71, %v85
+  br i1 %v88, label %past86, label %through87
+past86:
+  %v89 = sub i64 %streams, 1
+  %v90 = trunc i64 %v89 to i32
+  %v91 = bitcast <32 x i16> %v67 to <16 x i32>
+  %v92 = insertelement <16 x i32> poison, i32 %v90, i64 0
+  %v93 = shufflevector <16 x i32> %v92, <16 x i32> poison, <16 x i32> zeroinitializer
+  %v94 = xor <16 x i32> %v91, %v93
+  store <16 x i32> %v94, ptr %v69, align 16, !nontemporal !0
+  br label %stored72
+through87:
+  store <32 x i16> %v67, ptr %v69, align 2
+  br label %stored72
+stored72:
   br label %end18
 partial20:
-  %v84 = bitcast <32 x i1> %v17 to i32
-  %v85 = icmp ne i32 %v84, 0
-  br i1 %v85, label %some82, label %none83
-some82:
-  %v86 = sext i32 %v23 to i64
-  %v87 = getelementptr i16, ptr %arg0, i64 %v86
-  %v88 = call <32 x i16> @llvm.masked.load.v32i16.p0(ptr align 2 %v87, <32 x i1> %v17, <32 x i16> zeroinitializer)
-  %v89 = zext <32 x i16> %v88 to <32 x i32>
-  %v90 = shl <32 x i32> %v89, splat (i32 16)
-  %v91 = bitcast <32 x i32> %v90 to <32 x float>
-  %v92 = fcmp ugt <32 x float> %v91, splat (float 0xC05A000000000000)
-  %v93 = select <32 x i1> %v92, <32 x float> %v91, <32 x float> splat (float 0xC05A000000000000)
-  %v94 = fmul <32 x float> %v91, splat (float 0xBFF7154760000000)
-  %v95 = fcmp ugt <32 x float> %v94, splat (float 0xC05F800000000000)
-  %v96 = select <32 x i1> %v95, <32 x float> %v94, <32 x float> splat (float 0xC05F800000000000)
-  %v97 = fcmp ult <32 x float> %v96, splat (float 0x4060000000000000)
-  %v98 = select <32 x i1> %v97, <32 x float> %v96, <32 x float> splat (float 0x4060000000000000)
-  %v99 = fadd <32 x float> %v98, splat (float 0x4168000000000000)
-  %v100 = fsub <32 x float> %v99, splat (float 0x4168000000000000)
-  %v101 = fsub <32 x float> %v98, %v100
-  %v102 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F65F77960000000), <32 x float> %v101, <32 x float> splat (float 0x3F93CEE7A0000000))
-  %v103 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v102, <32 x float> %v101, <32 x float> splat (float 0x3FBC6AE640000000))
-  %v104 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v103, <32 x float> %v101, <32 x float> splat (float 0x3FDEBF9B00000000))
-  %v105 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v104, <32 x float> %v101, <32 x float> splat (float 0x3FF62E4320000000))
-  %v106 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v101, <32 x float> %v105, <32 x float> splat (float 0x4000000000000000))
-  %v107 = bitcast <32 x float> %v99 to <32 x i32>
-  %v108 = sub <32 x i32> %v107, splat (i32 1)
-  %v109 = shl <32 x i32> %v108, splat (i32 23)
-  %v110 = add <32 x i32> %v109, splat (i32 1065353216)
-  %v111 = bitcast <32 x i32> %v110 to <32 x float>
-  %v112 = fmul <32 x float> %v106, %v111
-  %v113 = fadd <32 x float> splat (float 0x3FF0000000000000), %v112
-  %v114 = fdiv <32 x float> splat (float 0x3FF0000000000000), %v113
-  %v115 = fmul <32 x float> %v93, %v114
-  %v116 = bitcast <32 x float> %v115 to <32 x i32>
-  %v117 = lshr <32 x i32> %v116, splat (i32 16)
-  %v118 = and <32 x i32> %v117, splat (i32 1)
-  %v119 = add <32 x i32> %v118, splat (i32 32767)
-  %v120 = add <32 x i32> %v116, %v119
-  %v121 = lshr <32 x i32> %v120, splat (i32 16)
-  %v122 = fcmp uno <32 x float> %v115, %v115
-  %v123 = select <32 x i1> %v122, <32 x i32> splat (i32 32704), <32 x i32> %v121
-  %v124 = trunc <32 x i32> %v123 to <32 x i16>
-  %v125 = sext i32 %v23 to i64
-  %v126 = getelementptr i16, ptr %arg1, i64 %v125
-  call void @llvm.masked.store.v32i16.p0(<32 x i16> %v124, ptr align 2 %v126, <32 x i1> %v17)
-  br label %none83
-none83:
+  %v97 = bitcast <32 x i1> %v17 to i32
+  %v98 = icmp ne i32 %v97, 0
+  br i1 %v98, label %some95, label %none96
+some95:
+  %v99 = sext i32 %v23 to i64
+  %v100 = getelementptr i16, ptr %arg0, i64 %v99
+  %v101 = call <32 x i16> @llvm.masked.load.v32i16.p0(ptr align 2 %v100, <32 x i1> %v17, <32 x i16> zeroinitializer)
+  %v102 = zext <32 x i16> %v101 to <32 x i32>
+  %v103 = shl <32 x i32> %v102, splat (i32 16)
+  %v104 = bitcast <32 x i32> %v103 to <32 x float>
+  %v105 = fcmp ugt <32 x float> %v104, splat (float 0xC05A000000000000)
+  %v106 = select <32 x i1> %v105, <32 x float> %v104, <32 x float> splat (float 0xC05A000000000000)
+  %v107 = fmul <32 x float> %v104, splat (float 0xBFF7154760000000)
+  %v108 = fcmp ugt <32 x float> %v107, splat (float 0xC05F800000000000)
+  %v109 = select <32 x i1> %v108, <32 x float> %v107, <32 x float> splat (float 0xC05F800000000000)
+  %v110 = fcmp ult <32 x float> %v109, splat (float 0x4060000000000000)
+  %v111 = select <32 x i1> %v110, <32 x float> %v109, <32 x float> splat (float 0x4060000000000000)
+  %v112 = fadd <32 x float> %v111, splat (float 0x4168000000000000)
+  %v113 = fsub <32 x float> %v112, splat (float 0x4168000000000000)
+  %v114 = fsub <32 x float> %v111, %v113
+  %v115 = call <32 x float> @llvm.fma.v32f32(<32 x float> splat (float 0x3F65F77960000000), <32 x float> %v114, <32 x float> splat (float 0x3F93CEE7A0000000))
+  %v116 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v115, <32 x float> %v114, <32 x float> splat (float 0x3FBC6AE640000000))
+  %v117 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v116, <32 x float> %v114, <32 x float> splat (float 0x3FDEBF9B00000000))
+  %v118 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v117, <32 x float> %v114, <32 x float> splat (float 0x3FF62E4320000000))
+  %v119 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v114, <32 x float> %v118, <32 x float> splat (float 0x4000000000000000))
+  %v120 = bitcast <32 x float> %v112 to <32 x i32>
+  %v121 = sub <32 x i32> %v120, splat (i32 1)
+  %v122 = shl <32 x i32> %v121, splat (i32 23)
+  %v123 = add <32 x i32> %v122, splat (i32 1065353216)
+  %v124 = bitcast <32 x i32> %v123 to <32 x float>
+  %v125 = fmul <32 x float> %v119, %v124
+  %v126 = fadd <32 x float> splat (float 0x3FF0000000000000), %v125
+  %v127 = fdiv <32 x float> splat (float 0x3FF0000000000000), %v126
+  %v128 = fmul <32 x float> %v106, %v127
+  %v129 = bitcast <32 x float> %v128 to <32 x i32>
+  %v130 = lshr <32 x i32> %v129, splat (i32 16)
+  %v131 = and <32 x i32> %v130, splat (i32 1)
+  %v132 = add <32 x i32> %v131, splat (i32 32767)
+  %v133 = add <32 x i32> %v129, %v132
+  %v134 = lshr <32 x i32> %v133, splat (i32 16)
+  %v135 = fcmp uno <32 x float> %v128, %v128
+  %v136 = select <32 x i1> %v135, <32 x i32> splat (i32 32704), <32 x i32> %v134
+  %v137 = trunc <32 x i32> %v136 to <32 x i16>
+  %v138 = sext i32 %v23 to i64
+  %v139 = getelementptr i16, ptr %arg1, i64 %v138
+  call void @llvm.masked.store.v32i16.p0(<32 x i16> %v137, ptr align 2 %v139, <32 x i1> %v17)
+  br label %none96
+none96:
   br label %end18
 end18:
-  %v127 = add nuw i64 %v6, 1
-  store i64 %v127, ptr %cell3
-  %v128 = icmp ult i64 %v127, 8
-  br i1 %v128, label %piece4, label %piece_end5
+  %v140 = add nuw i64 %v6, 1
+  store i64 %v140, ptr %cell3
+  %v141 = icmp ult i64 %v140, 8
+  br i1 %v141, label %piece4, label %piece_end5
 piece_end5:
   %next_number = add i64 %number, 1
   store i64 %next_number, ptr %number_cell
@@ -187,6 +201,7 @@ return:
 declare <32 x float> @llvm.fma.v32f32(<32 x float>, <32 x float>, <32 x float>)
 declare <32 x i16> @llvm.masked.load.v32i16.p0(ptr, <32 x i1>, <32 x i16>)
 declare void @llvm.masked.store.v32i16.p0(<32 x i16>, ptr, <32 x i1>)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare void @llvm.x86.sse.sfence()
 !0 = !{i32 1}
 !1 = distinct !{!1, !2}
