@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.functions import shared_functions
+from iron.backends.clike.words import in_words
 from iron.dtypes import DTYPES, DType
 from iron.ir.core import Kernel
 from iron.targets.nvidia import STATIC_SHARED
@@ -36,13 +37,6 @@ _INTRINSICS = {
 IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
   f32 y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-  return y;
-}""",
-    "iron_bf16_to_f32": """
-IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
-  const u16 low = 0;
-  f32 y;
-  asm("mov.b32 %0, {%1, %2};" : "=f"(y) : "h"(low), "h"(x));
   return y;
 }""",
     "iron_f32_to_f16": """
@@ -124,14 +118,14 @@ def _atomics() -> dict[str, str]:
 
 
 def words() -> dict[str, str]:
-    """Neighbours that one instruction moves, or a few of 16 bytes."""
-    return {
-        f"iron_{t}x{size}": (
-            f"struct alignas({min(16, size * t.bytes)}) iron_{t}x{size} {{ {t} e[{size}]; }};"
-        )
-        for t in DTYPES.values()
-        for size in (2, 4, 8, 16, 32, 64)
-    }
+    """Neighbours that one instruction moves, or a few of 16 bytes; small ones share u32 words."""
+    made: dict[str, str] = {}
+    for t in DTYPES.values():
+        for size in (2, 4, 8, 16, 32, 64):
+            bytes, name = size * t.bytes, f"iron_{t}x{size}"
+            held = f"u32 w[{bytes // 4}]" if in_words(t, size) else f"{t} e[{size}]"
+            made[name] = f"struct alignas({min(16, bytes)}) {name} {{ {held}; }};"
+    return made
 
 
 def _functions() -> dict[str, str]:

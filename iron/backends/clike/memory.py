@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from iron.backends.clike import words
 from iron.backends.clike.expression import PRIMARY, PRODUCT, SUM, UNARY, Expr, constant
 from iron.ir.core import Op, Value
-from iron.ir.types import Tensor, Vector, element
+from iron.ir.types import Tensor, Vector, count, element
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
@@ -49,7 +50,7 @@ def load(r: Renderer, op: Op) -> None:
     if op in r.wide:
         name, kind = r.fresh(f"{base}_run"), f"iron_{result.type}"
         r.line(f"const {kind} {name} = *(const {kind}*)({base} + {at.at(SUM)});")
-        r.expressions[result] = Expr(f"{name}.e")
+        r.expressions[result] = Expr(name)
     else:
         r.expressions[result] = Expr(_pointer(r, op, base, at))
     if result in r.copied:
@@ -70,7 +71,11 @@ def _part(r: Renderer, load: Op, number: int, name: str = "") -> Expr:
     """A neighbour that a wide load read, as a constant of its own."""
     (whole,) = load.results
     if (whole, number) not in r.parts:
-        text = f"{r.expr(whole).text}[{_neighbour(r, load, number)}]"
+        held = r.expr(whole).text
+        if load in r.wide:
+            text = words.part(held, element(whole.type), count(whole.type), number)
+        else:
+            text = f"{held}[{_neighbour(r, load, number)}]"
         r.parts[whole, number] = Expr(r.constant(element(whole.type), name or "part", text))
     return r.parts[whole, number]
 
@@ -90,7 +95,7 @@ def store(r: Renderer, op: Op) -> None:
     ]
     if op in r.wide:
         kind = f"iron_{value.type}"
-        held = ", ".join(part.text for part in parts)
+        held = ", ".join(words.whole(element(value.type), [part.text for part in parts]))
         r.line(f"*({kind}*)({base} + {at.at(SUM)}) = {kind}{{{{{held}}}}};")
         return
     first = _pointer(r, op, base, at)

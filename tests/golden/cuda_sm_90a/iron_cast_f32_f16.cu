@@ -4,7 +4,7 @@ typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned sho
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
-struct alignas(8) iron_f16x4 { f16 e[4]; };
+struct alignas(8) iron_f16x4 { u32 w[2]; };
 struct alignas(16) iron_f32x4 { f32 e[4]; };
 IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
   f16 y;
@@ -43,6 +43,6 @@ extern "C" __global__ void __launch_bounds__(128) iron_cast_f32_f16_neighbours(
     const f32 part2 = x_run.e[1];
     const f32 part3 = x_run.e[2];
     const f32 part4 = x_run.e[3];
-    *(iron_f16x4*)(y + t) = iron_f16x4{{iron_f32_to_f16(part), iron_f32_to_f16(part2), iron_f32_to_f16(part3), iron_f32_to_f16(part4)}};
+    *(iron_f16x4*)(y + t) = iron_f16x4{{(u32)(iron_f32_to_f16(part)) | (u32)(iron_f32_to_f16(part2)) << 16, (u32)(iron_f32_to_f16(part3)) | (u32)(iron_f32_to_f16(part4)) << 16}};
   }
 }

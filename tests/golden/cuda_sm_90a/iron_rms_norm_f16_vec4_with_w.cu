@@ -4,7 +4,7 @@ typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned sho
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
-struct alignas(8) iron_f16x4 { f16 e[4]; };
+struct alignas(8) iron_f16x4 { u32 w[2]; };
 IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
   f32 y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -110,10 +110,10 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w_
   f32 squares = 0.0f;
   for (i32 i = t; i < N; i += 1024) {
     const iron_f16x4 x_run = *(const iron_f16x4*)(x + (i64)row * x_stride0 + i);
-    const f16 part = x_run.e[0];
-    const f16 part2 = x_run.e[1];
-    const f16 part3 = x_run.e[2];
-    const f16 part4 = x_run.e[3];
+    const f16 part = (f16)(x_run.w[0]);
+    const f16 part2 = (f16)(x_run.w[0] >> 16);
+    const f16 part3 = (f16)(x_run.w[1]);
+    const f16 part4 = (f16)(x_run.w[1] >> 16);
     const f32 chunk = iron_f16_to_f32(part);
     const f32 chunk2 = iron_f16_to_f32(part2);
     const f32 chunk3 = iron_f16_to_f32(part3);
@@ -138,23 +138,23 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w_
   const f32 scale = 1.0f / iron_sqrt_f32(total / (f32)N + eps);
   for (i32 i2 = t; i2 < N; i2 += 1024) {
     const iron_f16x4 x_run2 = *(const iron_f16x4*)(x + (i64)row * x_stride0 + i2);
-    const f16 part5 = x_run2.e[0];
-    const f16 part6 = x_run2.e[1];
-    const f16 part7 = x_run2.e[2];
-    const f16 part8 = x_run2.e[3];
+    const f16 part5 = (f16)(x_run2.w[0]);
+    const f16 part6 = (f16)(x_run2.w[0] >> 16);
+    const f16 part7 = (f16)(x_run2.w[1]);
+    const f16 part8 = (f16)(x_run2.w[1] >> 16);
     const f32 unit = iron_f16_to_f32(part5) * scale;
     const f32 unit2 = iron_f16_to_f32(part6) * scale;
     const f32 unit3 = iron_f16_to_f32(part7) * scale;
     const f32 unit4 = iron_f16_to_f32(part8) * scale;
     const iron_f16x4 w_run = *(const iron_f16x4*)(w + i2);
-    const f16 part9 = w_run.e[0];
-    const f16 part10 = w_run.e[1];
-    const f16 part11 = w_run.e[2];
-    const f16 part12 = w_run.e[3];
+    const f16 part9 = (f16)(w_run.w[0]);
+    const f16 part10 = (f16)(w_run.w[0] >> 16);
+    const f16 part11 = (f16)(w_run.w[1]);
+    const f16 part12 = (f16)(w_run.w[1] >> 16);
     const f32 out = unit * iron_f16_to_f32(part9);
     const f32 out2 = unit2 * iron_f16_to_f32(part10);
     const f32 out3 = unit3 * iron_f16_to_f32(part11);
     const f32 out4 = unit4 * iron_f16_to_f32(part12);
-    *(iron_f16x4*)(y + (i64)row * y_stride0 + i2) = iron_f16x4{{iron_f32_to_f16(out), iron_f32_to_f16(out2), iron_f32_to_f16(out3), iron_f32_to_f16(out4)}};
+    *(iron_f16x4*)(y + (i64)row * y_stride0 + i2) = iron_f16x4{{(u32)(iron_f32_to_f16(out)) | (u32)(iron_f32_to_f16(out2)) << 16, (u32)(iron_f32_to_f16(out3)) | (u32)(iron_f32_to_f16(out4)) << 16}};
   }
 }

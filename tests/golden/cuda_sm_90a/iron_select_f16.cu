@@ -4,8 +4,8 @@ typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned sho
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
-struct alignas(8) iron_u8x8 { u8 e[8]; };
-struct alignas(16) iron_f16x8 { f16 e[8]; };
+struct alignas(8) iron_u8x8 { u32 w[2]; };
+struct alignas(16) iron_f16x8 { u32 w[4]; };
 
 // takes any arguments
 extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
@@ -40,32 +40,32 @@ extern "C" __global__ void __launch_bounds__(128) iron_select_f16_neighbours(
   const i32 t = i * 8;
   if (t < N) {
     const iron_u8x8 c_run = *(const iron_u8x8*)(c + t);
-    const u8 part = c_run.e[0];
-    const u8 part2 = c_run.e[1];
-    const u8 part3 = c_run.e[2];
-    const u8 part4 = c_run.e[3];
-    const u8 part5 = c_run.e[4];
-    const u8 part6 = c_run.e[5];
-    const u8 part7 = c_run.e[6];
-    const u8 part8 = c_run.e[7];
+    const u8 part = (u8)(c_run.w[0]);
+    const u8 part2 = (u8)(c_run.w[0] >> 8);
+    const u8 part3 = (u8)(c_run.w[0] >> 16);
+    const u8 part4 = (u8)(c_run.w[0] >> 24);
+    const u8 part5 = (u8)(c_run.w[1]);
+    const u8 part6 = (u8)(c_run.w[1] >> 8);
+    const u8 part7 = (u8)(c_run.w[1] >> 16);
+    const u8 part8 = (u8)(c_run.w[1] >> 24);
     const iron_f16x8 a_run = *(const iron_f16x8*)(a + t);
-    const f16 part9 = a_run.e[0];
-    const f16 part10 = a_run.e[1];
-    const f16 part11 = a_run.e[2];
-    const f16 part12 = a_run.e[3];
-    const f16 part13 = a_run.e[4];
-    const f16 part14 = a_run.e[5];
-    const f16 part15 = a_run.e[6];
-    const f16 part16 = a_run.e[7];
+    const f16 part9 = (f16)(a_run.w[0]);
+    const f16 part10 = (f16)(a_run.w[0] >> 16);
+    const f16 part11 = (f16)(a_run.w[1]);
+    const f16 part12 = (f16)(a_run.w[1] >> 16);
+    const f16 part13 = (f16)(a_run.w[2]);
+    const f16 part14 = (f16)(a_run.w[2] >> 16);
+    const f16 part15 = (f16)(a_run.w[3]);
+    const f16 part16 = (f16)(a_run.w[3] >> 16);
     const iron_f16x8 b_run = *(const iron_f16x8*)(b + t);
-    const f16 part17 = b_run.e[0];
-    const f16 part18 = b_run.e[1];
-    const f16 part19 = b_run.e[2];
-    const f16 part20 = b_run.e[3];
-    const f16 part21 = b_run.e[4];
-    const f16 part22 = b_run.e[5];
-    const f16 part23 = b_run.e[6];
-    const f16 part24 = b_run.e[7];
-    *(iron_f16x8*)(y + t) = iron_f16x8{{(u8)(part != (u8)0) ? part9 : part17, (u8)(part2 != (u8)0) ? part10 : part18, (u8)(part3 != (u8)0) ? part11 : part19, (u8)(part4 != (u8)0) ? part12 : part20, (u8)(part5 != (u8)0) ? part13 : part21, (u8)(part6 != (u8)0) ? part14 : part22, (u8)(part7 != (u8)0) ? part15 : part23, (u8)(part8 != (u8)0) ? part16 : part24}};
+    const f16 part17 = (f16)(b_run.w[0]);
+    const f16 part18 = (f16)(b_run.w[0] >> 16);
+    const f16 part19 = (f16)(b_run.w[1]);
+    const f16 part20 = (f16)(b_run.w[1] >> 16);
+    const f16 part21 = (f16)(b_run.w[2]);
+    const f16 part22 = (f16)(b_run.w[2] >> 16);
+    const f16 part23 = (f16)(b_run.w[3]);
+    const f16 part24 = (f16)(b_run.w[3] >> 16);
+    *(iron_f16x8*)(y + t) = iron_f16x8{{(u32)((u8)(part != (u8)0) ? part9 : part17) | (u32)((u8)(part2 != (u8)0) ? part10 : part18) << 16, (u32)((u8)(part3 != (u8)0) ? part11 : part19) | (u32)((u8)(part4 != (u8)0) ? part12 : part20) << 16, (u32)((u8)(part5 != (u8)0) ? part13 : part21) | (u32)((u8)(part6 != (u8)0) ? part14 : part22) << 16, (u32)((u8)(part7 != (u8)0) ? part15 : part23) | (u32)((u8)(part8 != (u8)0) ? part16 : part24) << 16}};
   }
 }

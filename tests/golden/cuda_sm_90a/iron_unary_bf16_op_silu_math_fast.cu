@@ -4,13 +4,8 @@ typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned sho
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
-struct alignas(16) iron_bf16x8 { bf16 e[8]; };
-IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
-  const u16 low = 0;
-  f32 y;
-  asm("mov.b32 %0, {%1, %2};" : "=f"(y) : "h"(low), "h"(x));
-  return y;
-}
+struct alignas(16) iron_bf16x8 { u32 w[4]; };
+IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
 IRON_DEVICE bf16 iron_f32_to_bf16(f32 x) {
   bf16 y;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
@@ -30,6 +25,9 @@ IRON_DEVICE f32 iron_fast_rcp_f32(f32 x) {
   f32 y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
+  return iron_bits_to_f32((u32)x << 16);
 }
 
 // takes any arguments
@@ -63,14 +61,14 @@ extern "C" __global__ void __launch_bounds__(128) iron_unary_bf16_op_silu_math_f
   const i32 t = i * 8;
   if (t < N) {
     const iron_bf16x8 x_run = *(const iron_bf16x8*)(x + t);
-    const bf16 part = x_run.e[0];
-    const bf16 part2 = x_run.e[1];
-    const bf16 part3 = x_run.e[2];
-    const bf16 part4 = x_run.e[3];
-    const bf16 part5 = x_run.e[4];
-    const bf16 part6 = x_run.e[5];
-    const bf16 part7 = x_run.e[6];
-    const bf16 part8 = x_run.e[7];
+    const bf16 part = (bf16)(x_run.w[0]);
+    const bf16 part2 = (bf16)(x_run.w[0] >> 16);
+    const bf16 part3 = (bf16)(x_run.w[1]);
+    const bf16 part4 = (bf16)(x_run.w[1] >> 16);
+    const bf16 part5 = (bf16)(x_run.w[2]);
+    const bf16 part6 = (bf16)(x_run.w[2] >> 16);
+    const bf16 part7 = (bf16)(x_run.w[3]);
+    const bf16 part8 = (bf16)(x_run.w[3] >> 16);
     const f32 value = iron_bf16_to_f32(part);
     const f32 value2 = iron_bf16_to_f32(part2);
     const f32 value3 = iron_bf16_to_f32(part3);
@@ -87,6 +85,6 @@ extern "C" __global__ void __launch_bounds__(128) iron_unary_bf16_op_silu_math_f
     const f32 t7 = iron_max_bound_f32(value6, -104.0f) * iron_fast_rcp_f32(1.0f + iron_fast_exp2_f32(value6 * -1.442695f));
     const f32 t8 = iron_max_bound_f32(value7, -104.0f) * iron_fast_rcp_f32(1.0f + iron_fast_exp2_f32(value7 * -1.442695f));
     const f32 t9 = iron_max_bound_f32(value8, -104.0f) * iron_fast_rcp_f32(1.0f + iron_fast_exp2_f32(value8 * -1.442695f));
-    *(iron_bf16x8*)(y + t) = iron_bf16x8{{iron_f32_to_bf16(t2), iron_f32_to_bf16(t3), iron_f32_to_bf16(t4), iron_f32_to_bf16(t5), iron_f32_to_bf16(t6), iron_f32_to_bf16(t7), iron_f32_to_bf16(t8), iron_f32_to_bf16(t9)}};
+    *(iron_bf16x8*)(y + t) = iron_bf16x8{{(u32)(iron_f32_to_bf16(t2)) | (u32)(iron_f32_to_bf16(t3)) << 16, (u32)(iron_f32_to_bf16(t4)) | (u32)(iron_f32_to_bf16(t5)) << 16, (u32)(iron_f32_to_bf16(t6)) | (u32)(iron_f32_to_bf16(t7)) << 16, (u32)(iron_f32_to_bf16(t8)) | (u32)(iron_f32_to_bf16(t9)) << 16}};
   }
 }
