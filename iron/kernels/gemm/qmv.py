@@ -26,6 +26,8 @@ NAMES = [
 ]
 COMMON = [by_name(name) for name in NAMES]
 OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k")]
+NAMES_IN_PARTS = ("int4_g64_f32", "mlx_int2_g32", "int4_zp_g32", "int2_sym_g64_f32")
+IN_PARTS = [by_name(name) for name in NAMES_IN_PARTS]
 FMT = formats("FMT", *FORMATS.values())
 
 
@@ -56,6 +58,19 @@ def chunk_sums(x, w, row, TEAM, FMT):
 
 
 @inline
+def part_sums(x, w, row, TEAM, FMT):
+    """The same of a thread's parts of chunks, each a few words."""
+    acc = [[f32(0) for _ in unrolled(x.shape[0])] for _ in unrolled(len(row))]
+    for p in range(thread % TEAM, x.shape[1] // FMT.vec * FMT.parts, TEAM):
+        at = [FMT.part_at(p) + s + e for s, size in FMT.part_runs for e in unrolled(size)]
+        for m in unrolled(x.shape[0]):
+            xs = [x[m, i].to(f32) for i in at]
+            for r in unrolled(len(row)):
+                acc[r][m] = acc[r][m] + FMT.part_dot(w, row[r], p, xs)
+    return acc
+
+
+@inline
 def added(total, bias, residual, m, n):
     """total + bias[n] + residual[m, n], of what there is."""
     if bias is not None:
@@ -65,8 +80,8 @@ def added(total, bias, residual, m, n):
 
 @kernel(
     choose={"TEAM": {"gpu": [32], "cpu": [1, 32]}},
-    schedule={"cpu": {"THREADS": 32, "ROWS": 4}},
-    tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256]},
+    schedule={"cpu": {"THREADS": 32, "ROWS": 4, "PARTS": False}},
+    tune={"TEAM": [8, 16, 32], "THREADS": [32, 64, 128, 256], "ROWS": [1, 2, 4, 8]},
 )
 def qmv(
     x: In[T, M, K],
@@ -76,18 +91,21 @@ def qmv(
     y: Out[T, M, N],
     *,
     TEAM: Const = 32,
-    THREADS: Const = 128,
-    ROWS: Const = 1,
+    THREADS: Const = 64,
+    ROWS: Const = 4,
+    PARTS: Const = True,
 ):
     """One team of TEAM threads per ROWS // M rows of W; M is compiled in, 1 to 8.
 
-    The codec owns the order of the elements inside a chunk and takes scales out of its sum. What a
-    team reads of x serves all of its rows, which lie as many apart as the group has teams; packed
-    formats have one row a team, since their arithmetic fills the registers. `residual` is added.
-    Sums are f32.
+    A thread takes chunks of W's rows, or with PARTS a few words of one. The codec owns the order of
+    the elements inside and takes scales out of its sum. What a team reads of x serves all of its
+    rows, which lie as many apart as the group has teams; packed formats that are not read in parts
+    have one row a team, since their arithmetic fills the registers. `residual` is added. Sums are
+    f32.
     """
     teams = max(1, THREADS // TEAM)
-    rows = max(1, ROWS // M) if FMT.body == "dense" else 1
+    several = FMT.parts > 1 if PARTS else FMT.body == "dense"
+    rows = max(1, ROWS // M) if several else 1
     (group,) = groups(cdiv(N, teams * rows), threads=THREADS)
     require(TEAM <= THREADS, "a team of threads is part of a group")
     require(TEAM > 1 or FMT.body != "dense", "plain floats are read by teams")
@@ -97,8 +115,12 @@ def qmv(
     whole = FMT.body == "tiles" and teams == 32  # a tile has a row for each of its 32 threads
     row = n if whole else [minimum(n[r], N - 1) for r in unrolled(rows)]
 
-    plain = FMT.algebra is Algebra.DENSE and TEAM == THREADS
-    acc = dense_sums(x, w, row, TEAM) if plain else chunk_sums(x, w, row, TEAM, FMT)
+    if PARTS:
+        acc = part_sums(x, w, row, TEAM, FMT)
+    elif FMT.algebra is Algebra.DENSE and TEAM == THREADS:
+        acc = dense_sums(x, w, row, TEAM)
+    else:
+        acc = chunk_sums(x, w, row, TEAM, FMT)
     for r in unrolled(rows):
         for m in unrolled(M):
             total = group_sum(acc[r][m], width=TEAM)
@@ -148,6 +170,14 @@ def _(rng, M, N, K, FMT):
 @qmv.case(
     M=[1], N=[34], K=[96], T=[f32], FMT=COMMON[2:3], TEAM=[32], THREADS=[32], ROWS=[3], tol=DOT
 )
+def _(rng, M, N, K, FMT):
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
+
+
+@qmv.case(
+    M=[2], N=[13], K=[192], T=[f32], FMT=[*COMMON[2:7], *IN_PARTS], TEAM=[8], THREADS=[32],
+    ROWS=[6], PARTS=[True], tol=DOT,
+)  # fmt: skip
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
 

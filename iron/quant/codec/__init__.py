@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from iron.lang import f32, inline, unrolled
-from iron.quant.codec import blocks, dense, foreign, iq, kquant, stream, tiles
+from iron.quant.codec import blocks, dense, foreign, iq, kquant, stream, tiles, words
 from iron.quant.format import Algebra, Format
 
 V = Any
 word = tiles.word
+part_at = words.part_at
+part_codes = words.part_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,24 @@ def dot(fmt: Format, w: V, n: V, c: V, xs: V) -> V:
         s, t = fmt.factors(w, n, group(fmt, c, part))
         total += joined(fmt, products, plain, s, t)
     return total
+
+
+@inline
+def part_dot(fmt: Format, w: V, n: V, p: V, xs: V) -> V:
+    """The sum over part p of row n of weight times `xs`, factors taken out of the sum."""
+    count = words.parts(fmt)
+    if count == 1 and words.words_of(fmt) is None:
+        return fmt.dot(w, n, p, xs)
+    q = fmt.part_codes(w, n, p)
+    products, plain = q[0] * xs[0], xs[0]
+    for e in unrolled(1, len(q)):
+        products += q[e] * xs[e]
+        plain += xs[e]
+    size = fmt.share // (fmt.vec // count)
+    s, t = fmt.factors(w, n, group(fmt, p // count, p % count // size))
+    if words.lift(fmt):
+        t = t - s * words.lift(fmt) if fmt.algebra is Algebra.AFFINE else t + words.lift(fmt)
+    return joined(fmt, products, plain, s, t)
 
 
 @inline

@@ -252,6 +252,35 @@ class Format:
         return partial(_codec("codes"), self)
 
     @property
+    def parts(self) -> int:
+        """Parts of a chunk, as `quant.codec.words` cuts it for GPUs."""
+        from iron.quant.codec.words import parts
+
+        return parts(self)
+
+    @property
+    def part_runs(self) -> tuple[tuple[int, int], ...]:
+        """(offset, length) of the runs of neighbours in one part, counted from `part_at(p)`."""
+        from iron.quant.codec.words import part_runs
+
+        return part_runs(self)
+
+    @property
+    def part_at(self) -> Callable[..., Any]:
+        """`part_at(p)`: the first column of part p of a row."""
+        return partial(_codec("part_at"), self)
+
+    @property
+    def part_codes(self) -> Callable[..., Any]:
+        """`part_codes(w, n, p)`: the list of elements of part p of row n, in f32."""
+        return partial(_codec("part_codes"), self)
+
+    @property
+    def part_dot(self) -> Callable[..., Any]:
+        """`part_dot(w, n, p, xs)`: the sum over part p of weight times `xs`, in f32."""
+        return partial(_codec("part_dot"), self)
+
+    @property
     def decode(self) -> Callable[..., Any]:
         """`decode(w, n, k)`: the weight (n, k) in f32."""
         return partial(_codec("decode"), self)
