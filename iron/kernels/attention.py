@@ -1,89 +1,230 @@
-"""Attention over blocks of keys, for kernels of the attention family: `attend` for CPUs.
+"""Attention over a share of the keys, for kernels of the attention family.
 
-Every function is inlined into its caller.
+`attend` walks a few keys of each team at a time; `leave` and `gathered` merge what the teams of a
+group found. Every function is inlined into its caller.
 """
 
-from iron.kernels.primitives import LOG2E, biased, cut_score, finite_or_zero
-from iron.lang import barrier, dot, exp2, f32, group_max, group_sum, inf, inline, maximum, minimum
-from iron.lang import shared, thread, unrolled, where, zeros
+from iron.kernels.primitives import LOG2E, widened
+from iron.lang import absolute, barrier, bitcast, copysign, dot, f32, fast_exp2, fast_rcp
+from iron.lang import group_sum, inf, inline, maximum, minimum, thread, u32, unrolled, where, zeros
+
+TANH = (-0.0055280854, 0.020482847, -0.05369281, 0.13330898, -0.33333263)
+LOWEST = -3.4028234663852886e38  # below every score but -inf, so that a shift is never -inf
 
 
 @inline
-def attend_blocks(query, cache, share, weights, shape):
-    """What `primitives.attend` returns where a team is the whole group: TEAM keys at a time.
+def scaled_query(x, inside, scale, shape):
+    """This thread's chunks of one query head, times scale * log2(e)."""
+    by = scale * LOG2E
+    return [part_of(x, at, inside, shape[1]) * by for at in chunks_at(x.shape[0], shape)]
 
-    Thread m holds the score of key m of a block, so that one exp2 serves TEAM keys. Chunks have one
-    element (VEC is 1).
+
+@inline
+def attend(query, cache, share, softcap, shape):
+    """Online softmax over visible keys: (weighted values, top score, weight sum).
+
+    `query[r][c]` holds chunk c of query head r as `scaled_query` gives it, `cache` is (keys,
+    values, mask or None, bias or None), `share` (lo, hi, head, skip) the visible keys lo to hi, of
+    which j stands at row j of the cache when j < head, else at row j + skip; `shape` is (TEAM, VEC,
+    THREADS, KEYS, HELD): a team of TEAM threads owns KEYS keys at a time, its thread m the chunks
+    m, m + TEAM, ... of VEC elements. With the caches' dtype as HELD the next keys are read before
+    the work on these; with None nothing is read ahead. Scores are in base 2. Each result is a list
+    over r and belongs to this thread's team.
     """
-    k, v, mask, bias = cache
-    TEAM, HEADS = shape[0], len(query)
-    WIDE = (v.shape[1] + TEAM - 1) // TEAM
-    pile = shared((HEADS, TEAM), f32)
-    total = [[zeros((1,), f32) for c in unrolled(WIDE)] for r in unrolled(HEADS)]
-    top = [f32(-inf) for r in unrolled(HEADS)]
+    TEAM, VEC, THREADS, KEYS, HELD = shape
+    lo, hi = share[:2]
+    WIDE = (cache[1].shape[1] + TEAM * VEC - 1) // (TEAM * VEC)
+    HEADS, teams, team = len(query), max(1, THREADS // TEAM), thread // TEAM
+    total = [[zeros((VEC,), f32) for c in unrolled(WIDE)] for r in unrolled(HEADS)]
+    top = [f32(LOWEST) for r in unrolled(HEADS)]
     norm = [f32(0) for r in unrolled(HEADS)]
-    for base in range(share[0], share[1], TEAM):
-        count = minimum(TEAM, share[1] - base)
-        seen = is_seen(mask, base + thread, thread < count, share)
-        product = block_products(query, (k, mask), base, share, (count, TEAM))
-        for r in unrolled(HEADS):
-            score = cut_score(product[r] * weights[0], weights[1])
-            score = biased(score, bias, key_place(base + thread, share), seen)
-            score = where(seen, score * LOG2E, -inf)
-            peak = maximum(top[r], group_max(score))
-            safe = finite_or_zero(peak)
-            decay, weight = exp2(top[r] - safe), exp2(score - safe)
-            norm[r] = norm[r] * decay + group_sum(weight)
-            for c in unrolled(WIDE):
-                total[r][c] = total[r][c] * decay
-            top[r] = peak
-            pile[r, thread] = weight
-        barrier()
-        for c in unrolled(WIDE):
-            for j in range(count):
-                value = block_part((v, mask), base + j, thread + c * TEAM, share)
-                for r in unrolled(HEADS):
-                    total[r][c] = total[r][c] + value * pile[r, j]
-        barrier()
-    return total, top, norm
+    state, STEP = (total, top, norm), teams * KEYS
+    whole = hi - (hi - lo) % STEP
+    if HELD is not None:
+        ahead = fetched(cache, places_of(lo, share, shape), lo < whole, shape)
+    for base in range(lo, whole, STEP):
+        places = places_of(base, share, shape)
+        if HELD is None:
+            now = fetched(cache, places, True, shape)
+        else:
+            now, then = ahead, minimum(base + STEP, whole - STEP)
+            ahead = fetched(cache, places_of(then, share, shape), True, shape)
+        state = weighed(query, now, cache, places, True, softcap, state, shape)
+    if STEP > 1:
+        for base in range(whole, hi, teams):
+            places, inside = [key_place(base + team, share)], base + team < hi
+            now = fetched(cache, places, inside, shape)
+            state = weighed(query, now, cache, places, inside, softcap, state, shape)
+    return state
 
 
 @inline
-def block_products(query, cache, base, share, sizes):
-    """q[r] . k[base + m] in thread m, for each query head r and m below the count."""
-    count, TEAM = sizes
-    product = [f32(0) for r in unrolled(len(query))]
-    for j in range(count):
-        chunks = unrolled(len(query[0]))
-        key = [block_part(cache, base + j, thread + c * TEAM, share) for c in chunks]
-        part = [f32(0) for r in unrolled(len(query))]
-        for r in unrolled(len(query)):
-            for c in unrolled(len(query[0])):
-                part[r] += dot(query[r][c], key[c])
-        whole = [group_sum(part[r]) for r in unrolled(len(query))]  # side by side, they share steps
-        for r in unrolled(len(query)):
-            product[r] = where(thread == j, whole[r], product[r])
-    return product
+def places_of(base, share, shape):
+    """The rows of this team's KEYS keys from visible key `base` on."""
+    teams, team = max(1, shape[2] // shape[0]), thread // shape[0]
+    return [key_place(base + u * teams + team, share) for u in unrolled(shape[3])]
 
 
 @inline
-def block_part(cache, j, at, share):
-    """Element `at` of visible key (or value) j in f32; 0, unread, past its end or where masked."""
-    x, mask = cache
-    use = is_seen(mask, j, True, share)
-    inside = (at < x.shape[1]) & use
-    return x[key_place(j, share), at : at + 1].to(f32) if inside else zeros((1,), f32)
+def fetched(cache, places, inside, shape):
+    """This thread's chunks of the keys and of the values in the rows `places`, as they are held."""
+    k, v, mask, _ = cache
+    seen = [is_seen(mask, t, inside) for t in places]
+    return [
+        [
+            [held_part(x[places[u]], at, seen[u], shape) for at in chunks_at(x.shape[1], shape)]
+            for u in unrolled(len(places))
+        ]
+        for x in (k, v)
+    ]
 
 
 @inline
-def is_seen(mask, j, inside, share):
-    """Whether visible key j, which exists where `inside`, is not masked."""
+def chunks_at(D, shape):
+    """Where this thread's chunks of a row of D elements begin."""
+    TEAM, VEC = shape[0], shape[1]
+    m, count = thread % TEAM, (D + TEAM * VEC - 1) // (TEAM * VEC)
+    return [VEC * (m + c * TEAM) for c in unrolled(count)]
+
+
+@inline
+def held_part(row, at, seen, shape):
+    """A chunk as f32, or its bits as u32; zeros, unread, past its end or unseen."""
+    VEC, HELD = shape[1], shape[4]
+    if HELD is None:
+        return part_of(row, at, seen, VEC)
+    inside = seen & (at < row.shape[0])
+    return bitcast(row[at : at + VEC], u32) if inside else zeros((VEC * HELD.bits // 32,), u32)
+
+
+@inline
+def opened(parts, HELD):
+    """Chunks as f32."""
+    return parts if HELD is None else [bitcast(x, HELD).to(f32) for x in parts]
+
+
+@inline
+def weighed(query, held, cache, places, inside, softcap, state, shape):
+    """The state after the keys in the rows `places`, which exist where `inside`."""
+    _, _, mask, bias = cache
+    total, top, norm = state
+    TEAM, HELD = shape[0], shape[4]
+    HEADS, KEYS, WIDE = len(query), len(places), len(total[0])
+    seen = [is_seen(mask, t, inside) for t in places]
+    key = [opened(x, HELD) for x in held[0]]
+    score = [
+        [group_sum(product(query[r], key[u]), width=TEAM) for u in unrolled(KEYS)]
+        for r in unrolled(HEADS)
+    ]
+    if softcap > 0.0:
+        cap, inverse = softcap * LOG2E, 1.0 / (softcap * LOG2E)
+        score = [[cap * quick_tanh(x * inverse) for x in row] for row in score]
+    sums, tops, norms, value = [], [], [], [opened(x, HELD) for x in held[1]]
+    for r in unrolled(HEADS):
+        row = [biased(score[r][u], bias, places[u], seen[u]) for u in unrolled(KEYS)]
+        row = [where(seen[u], row[u], -inf) for u in unrolled(KEYS)]
+        peak = maximum(top[r], greatest(row))
+        decay = fast_exp2(top[r] - peak)
+        weight = [fast_exp2(x - peak) for x in row]
+        size, part = norm[r] * decay, [x * decay for x in total[r]]
+        for u in unrolled(KEYS):
+            size = size + weight[u]
+            part = [part[c] + value[u][c] * weight[u] for c in unrolled(WIDE)]
+        sums, tops, norms = [*sums, part], [*tops, peak], [*norms, size]
+    return sums, tops, norms
+
+
+@inline
+def product(query, key):
+    """The product of this thread's chunks."""
+    total = dot(query[0], key[0])
+    for c in unrolled(1, len(key)):
+        total += dot(query[c], key[c])
+    return total
+
+
+@inline
+def part_of(row, at, seen, VEC):
+    """The chunk of a row that begins at `at`, as f32; zeros, unread, past its end or unseen."""
+    return widened(row, at, seen & (at < row.shape[0]), VEC)
+
+
+@inline
+def leave(state, pile, mark, shape):
+    """Writes the state of every team into group memory; a barrier ends it.
+
+    `pile[team, r]` gets the weighted values of head r, `mark[team, r]` its top score and norm.
+    """
+    total, top, norm = state
+    TEAM, VEC = shape[0], shape[1]
+    team, m = thread // TEAM, thread % TEAM
+    for r in unrolled(len(top)):
+        for c in unrolled(len(total[r])):
+            at = VEC * (m + c * TEAM)
+            if at < pile.shape[2]:
+                pile[team, r, at : at + VEC] = total[r][c]
+        if m == 0:
+            mark[team, r, 0] = top[r]
+            mark[team, r, 1] = norm[r]
+    barrier()
+
+
+@inline
+def gathered(pile, mark, r, at, VEC):
+    """(VEC values of head r from `at` on, top score, norm) of all teams, in team order."""
+    teams = unrolled(pile.shape[0])
+    peak = greatest([mark[j, r, 0] for j in teams])
+    out, norm = zeros((VEC,), f32), f32(0)
+    for j in teams:
+        by = fast_exp2(mark[j, r, 0] - peak)
+        norm += mark[j, r, 1] * by
+        out += pile[j, r, at : at + VEC] * by
+    return out, peak, norm
+
+
+@inline
+def greatest(xs):
+    """The greatest of a list and LOWEST."""
+    peak = f32(LOWEST)
+    for x in xs:
+        peak = maximum(peak, x)
+    return peak
+
+
+@inline
+def is_seen(mask, t, inside):
+    """Whether the key of row t, which exists where `inside`, is not masked."""
     if mask is None:
         return inside
-    return (mask[key_place(j, share)] != 0) if inside else False
+    return (mask[t] != 0) if inside else False
 
 
 @inline
 def key_place(j, share):
     """The row of the cache of visible key j."""
     return where(j < share[2], j, j + share[3])
+
+
+@inline
+def quick_tanh(x):
+    """tanh(x): an odd polynomial near 0, else 1 - 2 / (e^2|x| + 1), without a branch."""
+    z, far = x * x, 1.0 - 2.0 * fast_rcp(fast_exp2(absolute(x) * (2 * LOG2E)) + 1.0)
+    rest = (((TANH[0] * z + TANH[1]) * z + TANH[2]) * z + TANH[3]) * z + TANH[4]
+    return where(absolute(x) < 0.625, rest * z * x + x, copysign(far, x))
+
+
+@inline
+def biased(score, bias, t, seen):
+    """The score in base 2 plus bias[t], if there is one, which is read where the key is seen."""
+    return score if bias is None else score + (bias[t] if seen else f32(0)) * LOG2E
+
+
+@inline
+def visible(n, window, first):
+    """(head, start): of n keys, those below head and those from start on are seen.
+
+    With a positive window these are the `first` keys and the last `window`; else all.
+    """
+    head = minimum(first, n) if window > 0 else 0
+    start = maximum(head, n - window) if window > 0 else 0
+    return head, start

@@ -9,21 +9,44 @@ as positions, Xiao et al. 2023 (arXiv:2309.17453).
 
 import numpy as np
 
-from iron.kernels.attention import attend_blocks
-from iron.kernels.primitives import LOG2E, attend, chunks_of, finite_or_zero, join_teams
-from iron.kernels.primitives import visible
-from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, exp2, f16, f32
-from iron.lang import groups, i32, inf, kernel, log2, maximum, minimum, require, shared, thread, u8
-from iron.lang import u32, unrolled, where
+from iron.kernels.attention import LOWEST, attend, gathered, leave, scaled_query, visible
+from iron.kernels.attention_blocks import attend_blocks
+from iron.kernels.primitives import LOG2E
+from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
+from iron.lang import fast_exp2, groups, i32, inf, kernel, log2, maximum, minimum, next_pow2
+from iron.lang import require, shared, strided, u8, u32, unrolled, where
 
 B, H, G, S, D, E = dims("B H G S D E")
 T = dtypes("T", f32, f16, bf16)
 C = dtypes("C", f32, f16, bf16)
 
 
+def team_of(D):
+    """Threads that share a key on a GPU: one for each 8 elements, 8 to 32."""
+    return min(32, max(8, next_pow2(cdiv(D, 8))))
+
+
+def heads_of(H, G, D, E):
+    """Query heads that share each read on a GPU: a whole group's, as far as registers allow."""
+    return max(1, min(8 // cdiv(max(D, E), 8 * team_of(D)), H // G))
+
+
+def keys_of(D, E, HEADS):
+    """Keys of a team at a time on a GPU: more for few heads, as far as registers allow."""
+    return max(1, min(8, 16 // (HEADS * cdiv(max(D, E), 8 * team_of(D)))))
+
+
 @kernel(
-    schedule={"cpu": {"TEAM": 32, "VEC": 1, "THREADS": 32, "BLOCKS": True}},
-    tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256], "HEADS": [1, 2, 4]},
+    schedule={
+        "cpu": {"TEAM": 32, "VEC": 1, "THREADS": 32, "KEYS": 1, "AHEAD": False, "BLOCKS": True}
+    },
+    tune={
+        "TEAM": [8, 16, 32],
+        "THREADS": [64, 128, 256],
+        "HEADS": [1, 2, 4],
+        "KEYS": [1, 2, 4],
+        "AHEAD": [False, True],
+    },
 )
 def sdpa_decode(
     q: In[T, B, H, D],
@@ -41,14 +64,16 @@ def sdpa_decode(
     first: Scalar[i32],
     *,
     BLOCKS: Const = False,
-    HEADS: Const = lambda H, G, BLOCKS: min(4, max(1, H // G)) if BLOCKS else 1,
-    TEAM: Const = 8,
+    HEADS: Const = lambda H, G, D, E, BLOCKS: min(4 if BLOCKS else 8, heads_of(H, G, D, E)),
+    TEAM: Const = team_of,
+    KEYS: Const = keys_of,
+    AHEAD: Const = True,
     VEC: Const = 8,
     THREADS: Const = 128,
 ):
     """One group per HEADS query heads of one key head; lse = log of the sum of exp(s).
 
-    With BLOCKS a team is a whole group and takes TEAM keys at a time.
+    A team of TEAM threads takes KEYS keys at a time; with BLOCKS it is the group and takes TEAM.
 
     Keys 0 to used[b] - 1 are visible, of these only the last `window` and the first `first` when
     window > 0, and only those whose `mask` is not 0. A positive `softcap` c replaces a score by
@@ -63,35 +88,33 @@ def sdpa_decode(
     require((D % 8 == 0) & (E % 8 == 0), "head sizes must be multiples of 8")
     g, h0 = slot // packs, slot // packs * (H // G) + slot % packs * HEADS
     end = (g + 1) * (H // G)
-    shape, team, m = (TEAM, VEC, THREADS), thread // TEAM, thread % TEAM
-    at = [VEC * (m + c * TEAM) for c in unrolled(cdiv(D, TEAM * VEC))]
+    shape = (TEAM, VEC, THREADS, KEYS, C if AHEAD else None)
 
     n = minimum(used[b].to(i32), S)
     head, start = visible(n, window, first)
-    query = [chunks_of(q[b, h0 + r], D, at, h0 + r < end, VEC) for r in unrolled(HEADS)]
+    query = [scaled_query(q[b, h0 + r], h0 + r < end, scale, shape) for r in unrolled(HEADS)]
     allowed = mask[b] if mask is not None else None
     cache = (k[b, g], v[b, g], allowed, bias[b] if bias is not None else None)
     keys = (0, head + n - start, head, start - head)
     walk = attend_blocks if BLOCKS and (THREADS, VEC) == (TEAM, 1) else attend
-    total, top, norm = walk(query, cache, keys, (scale, softcap), shape)
+    state = walk(query, cache, keys, softcap, shape)
 
-    pile = shared((THREADS // TEAM, E), f32) if THREADS > TEAM else None
-    for r in unrolled(HEADS):
-        out, peak, weight = join_teams(total[r], top[r], norm[r], pile, shape)
+    pile, mark = shared((THREADS // TEAM, HEADS, E), f32), shared((THREADS // TEAM, HEADS, 2), f32)
+    leave(state, pile, mark, shape)
+    STEP = min(4, VEC)
+    for i in strided(HEADS * E, STEP):
+        r, c = i // E, i % E
+        out, peak, weight = gathered(pile, mark, r, c, STEP)
         h = h0 + r
         if sink is not None:
             extra = sink[minimum(h, H - 1)] * LOG2E
-            summit = finite_or_zero(maximum(peak, extra))
-            weight = weight * exp2(peak - summit) + exp2(extra - summit)
-            out = [x * exp2(peak - summit) for x in out]
+            summit = maximum(maximum(peak, extra), LOWEST)
+            weight = weight * fast_exp2(peak - summit) + fast_exp2(extra - summit)
+            out = out * fast_exp2(peak - summit)
             peak = summit
-        inverse = where(weight > 0.0, 1.0 / weight, 0.0)
-        if (team == 0) & (h < end):
-            for c in unrolled(len(out)):
-                i = VEC * (m + c * TEAM)
-                if i < E:
-                    o[b, h, i : i + VEC] = (out[c] * inverse).to(T)
-            if m == 0:
+        if h < end:
+            o[b, h, c : c + STEP] = (out * where(weight > 0.0, 1.0 / weight, 0.0)).to(T)
+            if c == 0:
                 lse[b, h] = where(weight > 0.0, (peak + log2(weight)) / LOG2E, -inf)
 
 
@@ -181,8 +204,9 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 
 @sdpa_decode.case(
-    B=[3], H=[14], G=[2], S=[9], D=[64], E=[40], MODE=["plain", "first", "mask", "sink"],
-    HEADS=[3], T=[f32], C=[f32], tol={"o": ATTN, "lse": RED("S")},
+    B=[1], H=[5], G=[1], S=[21], D=[24], E=[16], MODE=["plain", "first", "mask", "sink"],
+    HEADS=[2], TEAM=[8], KEYS=[2], AHEAD=[True], VEC=[4], THREADS=[32], BLOCKS=[False], T=[f32],
+    C=[f32], tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
     return inputs(rng, B, H, G, S, D, E, MODE)

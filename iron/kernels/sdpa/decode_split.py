@@ -1,8 +1,7 @@
 """Attention of one query per head, the keys divided among several groups and merged after.
 
-Split s handles an equal share of the visible keys and leaves an unnormalised sum o_s with its
-greatest score m_s and weight sum l_s; the merge is
-o = sum_s o_s exp(m_s - m) / sum_s l_s exp(m_s - m),  m = max_s m_s.
+Split s handles an equal share of the visible keys and leaves an unnormalised sum with its greatest
+score and its weight sum, which `sdpa.merge` puts together.
 
 Source: Dao et al., "Flash-Decoding for long-context inference", 2023; formulas and options as in
 `sdpa.decode`.
@@ -10,12 +9,14 @@ Source: Dao et al., "Flash-Decoding for long-context inference", 2023; formulas 
 
 import numpy as np
 
-from iron.kernels.primitives import LOG2E, attend, chunks_of, finite_or_zero, join_teams
-from iron.kernels.primitives import visible
-from iron.kernels.sdpa.decode import MODES, attention, full, inputs, scored
-from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, exp2, f16, f32
-from iron.lang import groups, i32, inf, kernel, log2, maximum, minimum, plan, require, scratch
-from iron.lang import shared, strided, thread, u8, u32, unrolled, where
+from iron.kernels.attention import attend, gathered, leave, scaled_query, visible
+from iron.kernels.primitives import LOG2E
+from iron.kernels.sdpa.decode import MODES, attention, full, heads_of, inputs, keys_of, scored
+from iron.kernels.sdpa.decode import team_of
+from iron.kernels.sdpa.merge import sdpa_merge
+from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
+from iron.lang import groups, i32, inf, kernel, minimum, plan, require, scratch, shared, strided
+from iron.lang import u8, u32, unrolled, where
 
 B, H, G, S, D, E, P = dims("B H G S D E P")
 T = dtypes("T", f32, f16, bf16)
@@ -23,8 +24,14 @@ C = dtypes("C", f32, f16, bf16)
 
 
 @kernel(
-    schedule={"cpu": {"TEAM": 32, "VEC": 1}},
-    tune={"TEAM": [8, 16, 32], "THREADS": [64, 128, 256], "HEADS": [1, 2, 4]},
+    schedule={"cpu": {"TEAM": 32, "VEC": 1, "HEADS": 1, "KEYS": 1, "AHEAD": False}},
+    tune={
+        "TEAM": [8, 16, 32],
+        "THREADS": [64, 128, 256],
+        "HEADS": [1, 2, 4],
+        "KEYS": [1, 2, 4],
+        "AHEAD": [False, True],
+    },
 )
 def sdpa_decode_split(
     q: In[T, B, H, D],
@@ -40,8 +47,10 @@ def sdpa_decode_split(
     window: Scalar[i32],
     first: Scalar[i32],
     *,
-    HEADS: Const = 1,
-    TEAM: Const = 8,
+    HEADS: Const = heads_of,
+    TEAM: Const = team_of,
+    KEYS: Const = keys_of,
+    AHEAD: Const = True,
     VEC: Const = 8,
     THREADS: Const = 128,
 ):
@@ -57,60 +66,30 @@ def sdpa_decode_split(
     require((D % 8 == 0) & (E % 8 == 0), "head sizes must be multiples of 8")
     g, h0 = slot // packs, slot // packs * (H // G) + slot % packs * HEADS
     end = (g + 1) * (H // G)
-    shape, team, m = (TEAM, VEC, THREADS), thread // TEAM, thread % TEAM
-    at = [VEC * (m + c * TEAM) for c in unrolled(cdiv(D, TEAM * VEC))]
+    shape = (TEAM, VEC, THREADS, KEYS, C if AHEAD else None)
 
     n = minimum(used[b].to(i32), S)
     head, start = visible(n, window, first)
     seen = head + n - start
     share = cdiv(seen, P)
-    query = [chunks_of(q[b, h0 + r], D, at, h0 + r < end, VEC) for r in unrolled(HEADS)]
+    query = [scaled_query(q[b, h0 + r], h0 + r < end, scale, shape) for r in unrolled(HEADS)]
     allowed = mask[b] if mask is not None else None
     cache = (k[b, g], v[b, g], allowed, bias[b] if bias is not None else None)
     low = minimum(s * share, seen)
     keys = (low, minimum(low + share, seen), head, start - head)
-    total, top, norm = attend(query, cache, keys, (scale, softcap), shape)
+    state = attend(query, cache, keys, softcap, shape)
 
-    pile = shared((THREADS // TEAM, E), f32) if THREADS > TEAM else None
-    for r in unrolled(HEADS):
-        out, peak, weight = join_teams(total[r], top[r], norm[r], pile, shape)
-        if (team == 0) & (h0 + r < end):
-            for c in unrolled(len(out)):
-                i = VEC * (m + c * TEAM)
-                if i < E:
-                    part[b, h0 + r, s, i : i + VEC] = out[c]
-            if m == 0:
-                stat[b, h0 + r, s, 0] = peak
+    pile, mark = shared((THREADS // TEAM, HEADS, E), f32), shared((THREADS // TEAM, HEADS, 2), f32)
+    leave(state, pile, mark, shape)
+    STEP = min(4, VEC)
+    for i in strided(HEADS * E, STEP):
+        r, c = i // E, i % E
+        out, peak, weight = gathered(pile, mark, r, c, STEP)
+        if h0 + r < end:
+            part[b, h0 + r, s, c : c + STEP] = out
+            if c == 0:
+                stat[b, h0 + r, s, 0] = where(weight > 0.0, peak, -inf)
                 stat[b, h0 + r, s, 1] = weight
-
-
-@kernel(tune={"THREADS": [64, 128]})
-def sdpa_merge(
-    part: In[f32, B, H, P, E],
-    stat: In[f32, B, H, P, 2],
-    sink: In[f32, H] | None,
-    o: Out[T, B, H, E],
-    lse: Out[f32, B, H],
-    *,
-    THREADS: Const = 64,
-):
-    """One group per head; the splits are summed from first to last, and a sink once."""
-    h, b = groups(H, B, threads=THREADS)
-    peak = sink[h] * LOG2E if sink is not None else f32(-inf)
-    for s in range(P):
-        peak = maximum(peak, stat[b, h, s, 0])
-    safe = finite_or_zero(peak)
-    weight = exp2(sink[h] * LOG2E - safe) if sink is not None else f32(0)
-    for s in range(P):
-        weight += stat[b, h, s, 1] * exp2(stat[b, h, s, 0] - safe)
-    inverse = where(weight > 0.0, 1.0 / weight, 0.0)
-    for i in strided(E):
-        acc = f32(0)
-        for s in range(P):
-            acc += part[b, h, s, i] * exp2(stat[b, h, s, 0] - safe)
-        o[b, h, i] = (acc * inverse).to(T)
-    if thread == 0:
-        lse[b, h] = where(weight > 0.0, (peak + log2(weight)) / LOG2E, -inf)
 
 
 @plan
@@ -129,9 +108,12 @@ def sdpa_decode_two_pass(
     window: Scalar[i32],
     first: Scalar[i32],
     *,
-    SPLITS: Const = 8,
+    SPLITS: Const = lambda B, G, S: max(1, min(256 // (B * G), cdiv(S, 64), 64)),
 ):
-    """`sdpa_decode` with the keys of each head divided into SPLITS shares."""
+    """`sdpa_decode` with the keys of each head divided into SPLITS shares.
+
+    By default so many that 256 groups are at work, as a large GPU holds at once.
+    """
     part = scratch(f32, B, H, SPLITS, E)
     stat = scratch(f32, B, H, SPLITS, 2)
     sdpa_decode_split(q, k, v, used, mask, bias, part, stat, scale, softcap, window, first)
@@ -169,26 +151,15 @@ def _(rng, B, H, G, S, D, E, MODE):
     return given
 
 
-@sdpa_merge.oracle
-def _(part, stat, sink):
-    top = stat[..., 0].max(-1, keepdims=True)
-    share = np.exp2(stat[..., 0] - top)
-    extra = 0 if sink is None else np.exp(sink - top[..., 0] * np.log(2))
-    total = (share * stat[..., 1]).sum(-1) + extra
-    o = np.einsum("bhp,bhpe->bhe", share, part) / total[..., None]
-    root = np.sqrt(np.einsum("bhp,bhpe->bhe", share**2, part**2)) / total[..., None]
-    size = np.einsum("bhp,bhpe->bhe", share, np.abs(part)) / total[..., None]
-    lse = np.log(total) + top[..., 0] * np.log(2)
-    return {"o": o, "lse": lse}, {"o": (root, size), "lse": 1 + np.abs(lse)}
-
-
-@sdpa_merge.case(B=[3], H=[5], P=[1, 5], E=[8, 40], SINK=[False, True],
-                 tol={"o": ATTN, "lse": RED("P")})  # fmt: skip
-def _(rng, B, H, P, E, SINK):
-    stat = np.stack([300 + rng.normal(B, H, P) * 3, 1 + rng.uniform(B, H, P)], -1)
-    stat[0, 0, :, 1] = 1.0  # splits of one key
-    sink = 208 + rng.normal(H) * 2 if SINK else None
-    return {"part": rng.normal(B, H, P, E), "stat": stat, "sink": sink}
+@sdpa_decode_split.case(
+    B=[1], H=[3], G=[1], S=[21], D=[24], E=[16], P=[2], T=[f32], C=[f32], HEADS=[2], TEAM=[8],
+    KEYS=[2], AHEAD=[True], VEC=[8], THREADS=[32], MODE=["mask", "first", "softcap", "bias"],
+    tol={"part": ATTN, "stat": RED("S")},
+)  # fmt: skip
+def _(rng, B, H, G, S, D, E, MODE):
+    given = inputs(rng, B, H, G, S, D, E, MODE)
+    del given["sink"]
+    return given
 
 
 @sdpa_decode_two_pass.oracle
@@ -223,12 +194,6 @@ def unsplit(rng, B, H, G, S, D, E):
 sdpa_decode_split.bench(
     B=1, H=32, G=8, S=32768, D=128, E=128, P=8, T=f16, C=f16, make=unsplit,
     flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
-)  # fmt: skip
-sdpa_merge.bench(
-    B=[1, 8], H=32, P=8, E=128, T=f16,
-    make=lambda rng, B, H, P, E: {
-        "part": rng.normal(B, H, P, E), "stat": 1 + rng.uniform(B, H, P, 2), "sink": None,
-    },
 )  # fmt: skip
 sdpa_decode_two_pass.bench(
     B=1, H=32, G=8, S=[4096, 8192, 32768], D=128, E=128, T=f16, C=f16, make=full,

@@ -41,7 +41,7 @@ ENOUGH = {
     "compare": "OP=(lt|ge)\\b",
     "qmv_codes": "mlx_int4_g64.*M=1|int8_sym.*M=2",
     "qmv": "gguf_q4_1.*M=2|mlx_int4.*M=1",
-    "sdpa_decode_split": "D=8,E=40|MODE=(mask|first)",
+    "sdpa_decode_split": "D=8,E=40|KEYS=2",
     "dequant_gather": "gguf_q4_1|mlx_int4",
     "quantize": "FORMAT=(int3_g64|mxfp4)",
     "quantize_affine": "f32,f32.*K=192",
