@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from iron.analysis.ranges import ranges
+from iron.analysis.ranges import Ranges, ranges
 from iron.ir.core import Kernel, Op, Param, Value
 from iron.ir.rebuild import Sweep, replace_blocks
 from iron.ir.types import Tensor, Vector, tensor
@@ -86,7 +86,8 @@ def _straight(p: Param) -> Param:
 
 def _wide(kernel: Kernel, write: Write[C]) -> Form[C] | None:
     """The form whose accesses of neighbours are words; None when there are none."""
-    joined = unsigned(dead(combine(scalarise(kernel))))
+    scalar = scalarise(kernel)
+    joined = unsigned(dead(combine(scalar, _most(ranges(scalar)))))
     facts = ranges(joined)
     names = dict(zip(joined.body.params, (p.name for p in joined.params), strict=True))
     found: dict[Op, int] = {}
@@ -105,6 +106,17 @@ def _wide(kernel: Kernel, write: Write[C]) -> Form[C] | None:
     if not found:
         return None
     return Form(kernel, write(joined, found), aligned)
+
+
+def _most(facts: Ranges) -> Callable[[Op], int]:
+    """How many neighbours may begin at an access: as many as its index is a multiple of, if any."""
+
+    def most(op: Op) -> int:
+        index = facts.at(op, len(op.args) - (1 if op.name == "load" else 2))
+        known = [n for n in WORDS if index is not None and index.multiple_of(n)]
+        return max(known, default=max(WORDS))
+
+    return most
 
 
 def _word(op: Op) -> int:

@@ -6,7 +6,7 @@ and for loads other loads, stands between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from iron.ir.build import Builder
@@ -16,9 +16,12 @@ from iron.ir.table import Trait
 from iron.ir.types import MAX_VECTOR, Tensor, count
 
 
-def combine(kernel: Kernel) -> Kernel:
-    """`kernel` with the runs of neighbours in each block joined."""
-    joined = _Combine()
+def combine(kernel: Kernel, most: Callable[[Op], int] = lambda _: MAX_VECTOR) -> Kernel:
+    """`kernel` with the runs of neighbours in each block joined.
+
+    A run that begins with some access holds at most so many elements as `most` says of it.
+    """
+    joined = _Combine(most)
     joined.find(kernel.body)
     if not joined.loads and not joined.stores:
         return kernel
@@ -31,6 +34,7 @@ class Run:
 
     key: tuple[object, ...]
     low: int
+    most: int
     ops: list[tuple[int, Op]] = field(default_factory=list[tuple[int, Op]])
 
     @property
@@ -42,7 +46,8 @@ class Run:
 class _Combine:
     """The joined runs by their members, and the sweep that writes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: Callable[[Op], int]) -> None:
+        self.most = most
         self.loads: dict[Op, Run] = {}
         self.stores: dict[Op, Run] = {}
         self.made: dict[int, Value] = {}
@@ -87,11 +92,11 @@ class _Combine:
         placed = sorted(((_last(op)[1], n, op) for n, op in enumerate(ops)), key=lambda p: p[:2])
         run: Run | None = None
         for at, _, op in placed:
-            if run is not None and at == run.low + run.size and _room(run, op):
+            if run is not None and at == run.low + run.size and run.size + _width(op) <= run.most:
                 run.ops.append((run.size, op))
             else:
                 self._keep(run, into)
-                run = Run(_key(op), at, [(0, op)])
+                run = Run(_key(op), at, min(MAX_VECTOR, self.most(op)), [(0, op)])
         self._keep(run, into)
 
     def _keep(self, run: Run | None, into: dict[Op, Run]) -> None:
@@ -185,7 +190,3 @@ def _key(op: Op) -> tuple[object, ...]:
     if not indices or not place.packed or place.space not in ("in", "out", "inout"):
         return (op,)
     return (op.name, op.args[0], *indices[:-1], _last(op)[0])
-
-
-def _room(run: Run, op: Op) -> bool:
-    return run.size + _width(op) <= MAX_VECTOR

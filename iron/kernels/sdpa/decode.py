@@ -204,7 +204,7 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 
 @sdpa_decode.case(
-    B=[1], H=[5], G=[1], S=[21], D=[24], E=[16], MODE=["plain", "first", "mask", "sink"],
+    B=[1], H=[5], G=[1], S=[37], D=[24], E=[72], MODE=["plain", "first", "mask", "sink"],
     HEADS=[2], TEAM=[8], KEYS=[2], AHEAD=[True], VEC=[4], THREADS=[32], BLOCKS=[False], T=[f32],
     C=[f32], tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip

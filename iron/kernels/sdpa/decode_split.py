@@ -152,7 +152,7 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 
 @sdpa_decode_split.case(
-    B=[1], H=[3], G=[1], S=[21], D=[24], E=[16], P=[2], T=[f32], C=[f32], HEADS=[2], TEAM=[8],
+    B=[1], H=[3], G=[1], S=[37], D=[24], E=[72], P=[2], T=[f32], C=[f32], HEADS=[2], TEAM=[8],
     KEYS=[2], AHEAD=[True], VEC=[8], THREADS=[32], MODE=["mask", "first", "softcap", "bias"],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip

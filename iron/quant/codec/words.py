@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from iron.lang import bitcast, f16, f32, inline, u32, unrolled
+from iron.lang import bitcast, f16, f32, inline, unrolled
+from iron.quant.codec.blocks import word_at
 from iron.quant.format import Algebra, Elem, Format
 
 V = Any
@@ -45,8 +46,7 @@ def stream_word(fmt: Format, w: V, n: V, c: V, i: V, m: int) -> V:
 @inline
 def nibbles(fmt: Format, w: V, n: V, c: V, i: V, m: int) -> V:
     """Four of the 16 bytes that end a block; low nibbles stand 16 elements before high ones."""
-    at = c * fmt.block_bytes + (fmt.block_bytes - 16) + 4 * i + 4 * m
-    return bitcast(w.blocks[n, at : at + 4], u32)[0]
+    return word_at(w, n, c * fmt.block_bytes + (fmt.block_bytes - 16) + 4 * i + 4 * m)
 
 
 STREAM: Final = Words(
@@ -61,7 +61,7 @@ HALVES: Final = Words(
     lambda fmt, i: 4 * i,
     lambda fmt, count: ((0, 4 * count), (16, 4 * count)),
     lambda fmt, r, e: (e // 4, 8 * (e % 4) + 4 * r),
-    1,  # of a block of 18 or 20 bytes no more is known to be aligned
+    1,
 )
 LAYOUTS: Final = MappingProxyType({"stream": STREAM, "gguf_q4_0": HALVES, "gguf_q4_1": HALVES})
 OFFSETS: Final = MappingProxyType({"gguf_q4_0": 8, "gguf_q4_1": 0})
