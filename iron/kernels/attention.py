@@ -5,10 +5,9 @@ group found. Every function is inlined into its caller.
 """
 
 from iron.kernels.primitives import LOG2E, widened
-from iron.lang import absolute, barrier, bitcast, copysign, dot, f32, fast_exp2, fast_rcp
-from iron.lang import group_sum, inf, inline, maximum, minimum, thread, u32, unrolled, where, zeros
+from iron.lang import barrier, bitcast, dot, f32, fast_exp2, group_sum, inf, inline, maximum
+from iron.lang import minimum, tanh, thread, u32, unrolled, where, zeros
 
-TANH = (-0.0055280854, 0.020482847, -0.05369281, 0.13330898, -0.33333263)
 LOWEST = -3.4028234663852886e38  # below every score but -inf, so that a shift is never -inf
 
 
@@ -28,8 +27,9 @@ def attend(query, cache, share, softcap, shape):
     which j stands at row j of the cache when j < head, else at row j + skip; `shape` is (TEAM, VEC,
     THREADS, KEYS, HELD): a team of TEAM threads owns KEYS keys at a time, its thread m the chunks
     m, m + TEAM, ... of VEC elements. With the caches' dtype as HELD the next keys are read before
-    the work on these; with None nothing is read ahead. Scores are in base 2. Each result is a list
-    over r and belongs to this thread's team.
+    the work on these; with None nothing is read ahead. Scores are in base 2; with a positive
+    `softcap` c, not None, each is replaced by c tanh(s / c). Each result is a list over r and
+    belongs to this thread's team.
     """
     TEAM, VEC, THREADS, KEYS, HELD = shape
     lo, hi = share[:2]
@@ -116,9 +116,8 @@ def weighed(query, held, cache, places, inside, softcap, state, shape):
         [group_sum(product(query[r], key[u]), width=TEAM) for u in unrolled(KEYS)]
         for r in unrolled(HEADS)
     ]
-    if softcap > 0.0:
-        cap, inverse = softcap * LOG2E, 1.0 / (softcap * LOG2E)
-        score = [[cap * quick_tanh(x * inverse) for x in row] for row in score]
+    if softcap is not None and softcap > 0.0:
+        score = [[softcap * LOG2E * tanh(x / (softcap * LOG2E)) for x in row] for row in score]
     sums, tops, norms, value = [], [], [], [opened(x, HELD) for x in held[1]]
     for r in unrolled(HEADS):
         row = [biased(score[r][u], bias, places[u], seen[u]) for u in unrolled(KEYS)]
@@ -203,14 +202,6 @@ def is_seen(mask, t, inside):
 def key_place(j, share):
     """The row of the cache of visible key j."""
     return where(j < share[2], j, j + share[3])
-
-
-@inline
-def quick_tanh(x):
-    """tanh(x): an odd polynomial near 0, else 1 - 2 / (e^2|x| + 1), without a branch."""
-    z, far = x * x, 1.0 - 2.0 * fast_rcp(fast_exp2(absolute(x) * (2 * LOG2E)) + 1.0)
-    rest = (((TANH[0] * z + TANH[1]) * z + TANH[2]) * z + TANH[3]) * z + TANH[4]
-    return where(absolute(x) < 0.625, rest * z * x + x, copysign(far, x))
 
 
 @inline

@@ -29,7 +29,7 @@ def attend_blocks(query, cache, share, softcap, shape):
         scores = block_products(query, (k, mask), base, share, (count, TEAM))
         for r in unrolled(HEADS):
             score = scores[r]
-            if softcap > 0.0:
+            if softcap is not None and softcap > 0.0:
                 score = softcap * LOG2E * tanh(score / (softcap * LOG2E))
             score = biased(score, bias, key_place(base + thread, share), seen)
             score = where(seen, score, -inf)

@@ -3,7 +3,7 @@
 Every function is inlined into its caller and works on scalars and on vectors alike.
 """
 
-from iron.lang import f32, inf, inline, u32, unrolled, where, zeros
+from iron.lang import f32, inline, u32, unrolled, zeros
 
 LOG2E = 1.4426950408889634
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -39,12 +39,6 @@ def threefry(key, counter):
 def unit_interval(bits):
     """A float in [0, 1) from the high 24 bits of a random u32; never 1."""
     return f32(bits >> 8) * 2.0**-24
-
-
-@inline
-def finite_or_zero(x):
-    """x, with 0 in place of -inf: the shift of an online softmax that has seen nothing yet."""
-    return where(x == -inf, 0.0, x)
 
 
 @inline

@@ -33,10 +33,11 @@ def heads_of(H, G, D, E):
 
 def keys_of(D, E, HEADS):
     """Keys of a team at a time on a GPU: more for few heads, as far as registers allow."""
-    return max(1, min(8, 16 // (HEADS * cdiv(max(D, E), 8 * team_of(D)))))
+    return max(1, min(8, 32 // (HEADS * cdiv(max(D, E), 8 * team_of(D)))))
 
 
 @kernel(
+    choose={"CAPPED": [False, True]},
     schedule={
         "cpu": {"TEAM": 32, "VEC": 1, "THREADS": 32, "KEYS": 1, "AHEAD": False, "BLOCKS": True}
     },
@@ -68,12 +69,14 @@ def sdpa_decode(
     TEAM: Const = team_of,
     KEYS: Const = keys_of,
     AHEAD: Const = True,
+    CAPPED: Const = True,
     VEC: Const = 8,
     THREADS: Const = 128,
 ):
     """One group per HEADS query heads of one key head; lse = log of the sum of exp(s).
 
-    A team of TEAM threads takes KEYS keys at a time; with BLOCKS it is the group and takes TEAM.
+    A team of TEAM threads takes KEYS keys at a time; with AHEAD it reads the next ones before the
+    work on these. With BLOCKS the team is the group and takes TEAM keys.
 
     Keys 0 to used[b] - 1 are visible, of these only the last `window` and the first `first` when
     window > 0, and only those whose `mask` is not 0. A positive `softcap` c replaces a score by
@@ -84,6 +87,7 @@ def sdpa_decode(
     packs = cdiv(H // G, HEADS)
     slot, b = groups(G * packs, B, threads=THREADS)
     require(H % G == 0, "the query heads H must be a multiple of the key heads G")
+    require(CAPPED or softcap <= 0.0, "a form without a soft cap is for a softcap of 0")
     require(TEAM <= THREADS, "a team of threads is part of a group")
     require((D % 8 == 0) & (E % 8 == 0), "head sizes must be multiples of 8")
     g, h0 = slot // packs, slot // packs * (H // G) + slot % packs * HEADS
@@ -97,7 +101,7 @@ def sdpa_decode(
     cache = (k[b, g], v[b, g], allowed, bias[b] if bias is not None else None)
     keys = (0, head + n - start, head, start - head)
     walk = attend_blocks if BLOCKS and (THREADS, VEC) == (TEAM, 1) else attend
-    state = walk(query, cache, keys, softcap, shape)
+    state = walk(query, cache, keys, softcap if CAPPED else None, shape)
 
     pile, mark = shared((THREADS // TEAM, HEADS, E), f32), shared((THREADS // TEAM, HEADS, 2), f32)
     leave(state, pile, mark, shape)
@@ -188,7 +192,7 @@ def _(q, k, v, used, mask, bias, sink, scale, softcap, window, first):
 
 
 @sdpa_decode.case(
-    B=[4], H=[6], G=[3], S=[7, 37], D=[72], E=[40], MODE=MODES, T=[f32], C=[f32, f16],
+    B=[4], H=[6], G=[3], S=[37], D=[72], E=[40], MODE=MODES, T=[f32], C=[f32, f16],
     tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -204,9 +208,10 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 
 @sdpa_decode.case(
-    B=[1], H=[5], G=[1], S=[37], D=[24], E=[72], MODE=["plain", "first", "mask", "sink"],
-    HEADS=[2], TEAM=[8], KEYS=[2], AHEAD=[True], VEC=[4], THREADS=[32], BLOCKS=[False], T=[f32],
-    C=[f32], tol={"o": ATTN, "lse": RED("S")},
+    B=[1], H=[9], G=[3], S=[5, 61], D=[24], E=[72], HEADS=[2], TEAM=[8], KEYS=[2],
+    AHEAD=[True], VEC=[4], THREADS=[32], BLOCKS=[False], T=[f32], C=[f32],
+    MODE=["plain", "first", "one", "softcap", "mask", "sink"],
+    tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
     return inputs(rng, B, H, G, S, D, E, MODE)

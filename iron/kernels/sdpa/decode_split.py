@@ -24,6 +24,7 @@ C = dtypes("C", f32, f16, bf16)
 
 
 @kernel(
+    choose={"CAPPED": [False, True]},
     schedule={"cpu": {"TEAM": 32, "VEC": 1, "HEADS": 1, "KEYS": 1, "AHEAD": False}},
     tune={
         "TEAM": [8, 16, 32],
@@ -51,10 +52,11 @@ def sdpa_decode_split(
     TEAM: Const = team_of,
     KEYS: Const = keys_of,
     AHEAD: Const = True,
+    CAPPED: Const = True,
     VEC: Const = 8,
     THREADS: Const = 128,
 ):
-    """One group per split and HEADS query heads of one key head.
+    """One group per split and HEADS query heads of one key head; teams as in `sdpa_decode`.
 
     `part` holds the unnormalised sums, `stat` the greatest score in base 2 and the weight sum of
     each split; a split without keys leaves zeros, -inf and 0.
@@ -62,6 +64,7 @@ def sdpa_decode_split(
     packs = cdiv(H // G, HEADS)
     s, slot, b = groups(P, G * packs, B, threads=THREADS)
     require(H % G == 0, "the query heads H must be a multiple of the key heads G")
+    require(CAPPED or softcap <= 0.0, "a form without a soft cap is for a softcap of 0")
     require(TEAM <= THREADS, "a team of threads is part of a group")
     require((D % 8 == 0) & (E % 8 == 0), "head sizes must be multiples of 8")
     g, h0 = slot // packs, slot // packs * (H // G) + slot % packs * HEADS
@@ -77,7 +80,7 @@ def sdpa_decode_split(
     cache = (k[b, g], v[b, g], allowed, bias[b] if bias is not None else None)
     low = minimum(s * share, seen)
     keys = (low, minimum(low + share, seen), head, start - head)
-    state = attend(query, cache, keys, softcap, shape)
+    state = attend(query, cache, keys, softcap if CAPPED else None, shape)
 
     pile, mark = shared((THREADS // TEAM, HEADS, E), f32), shared((THREADS // TEAM, HEADS, 2), f32)
     leave(state, pile, mark, shape)
@@ -123,6 +126,7 @@ def sdpa_decode_two_pass(
 @sdpa_decode_split.oracle
 def _(q, k, v, used, mask, bias, scale, softcap, window, first, P):
     part, root, size = np.zeros((3, *q.shape[:2], P, v.shape[-1]))
+    near = np.zeros((*q.shape[:2], P, 1))
     stat = np.stack([np.full(part.shape[:3], -np.inf), np.zeros(part.shape[:3])], -1)
     for b, h in np.ndindex(q.shape[:2]):
         t, s = scored(b, h, q, k, used, mask, bias, scale, softcap, window, first)
@@ -135,13 +139,15 @@ def _(q, k, v, used, mask, bias, scale, softcap, window, first, P):
                 w = np.exp(s[mine] - top)
                 part[b, h, i], stat[b, h, i] = w @ values, (top * LOG2E, w.sum())
                 root[b, h, i], size[b, h, i] = np.sqrt((w * w) @ values**2), w @ np.abs(values)
-    top = np.where(stat[..., :1] > -np.inf, 1 + np.abs(stat[..., :1]), 0)
+                keys = k[b, h * k.shape[1] // q.shape[1], t[mine]]
+                near[b, h, i] = scale * (np.abs(keys) @ np.abs(q[b, h])).max()  # scores may cancel
+    top = np.where(stat[..., :1] > -np.inf, 1 + np.abs(stat[..., :1]) + near * LOG2E, 0)
     terms = {"part": (root, size), "stat": np.concatenate([top, top * stat[..., 1:]], -1)}
     return {"part": part, "stat": stat}, terms
 
 
 @sdpa_decode_split.case(
-    B=[3], H=[15], G=[3], S=[10, 37], D=[8, 72], E=[8, 40], P=[5], T=[f32], C=[f32, f16], HEADS=[2],
+    B=[3], H=[15], G=[3], S=[37], D=[8, 72], E=[40], P=[5], T=[f32], C=[f32, f16], HEADS=[2],
     MODE=["plain", "mask", "bias", "window", "one", "first", "softcap"],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip
@@ -152,8 +158,9 @@ def _(rng, B, H, G, S, D, E, MODE):
 
 
 @sdpa_decode_split.case(
-    B=[1], H=[3], G=[1], S=[37], D=[24], E=[72], P=[2], T=[f32], C=[f32], HEADS=[2], TEAM=[8],
-    KEYS=[2], AHEAD=[True], VEC=[8], THREADS=[32], MODE=["mask", "first", "softcap", "bias"],
+    B=[1], H=[9], G=[3], S=[61], D=[24], E=[72], P=[2], T=[f32], C=[f32], HEADS=[2], TEAM=[8],
+    KEYS=[2], AHEAD=[True], VEC=[8], THREADS=[32],
+    MODE=["mask", "first", "one", "softcap", "bias"],
     tol={"part": ATTN, "stat": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):
@@ -192,7 +199,7 @@ def unsplit(rng, B, H, G, S, D, E):
 
 
 sdpa_decode_split.bench(
-    B=1, H=32, G=8, S=32768, D=128, E=128, P=8, T=f16, C=f16, make=unsplit,
+    B=1, H=32, G=8, S=32768, D=128, E=128, P=32, T=f16, C=f16, make=unsplit,
     flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
 )  # fmt: skip
 sdpa_decode_two_pass.bench(

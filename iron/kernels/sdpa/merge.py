@@ -14,13 +14,13 @@ from iron.kernels.attention import greatest, part_of
 from iron.kernels.primitives import LOG2E
 from iron.lang import ATTN, RED, Const, In, Out, barrier, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import fast_exp2, group_max, group_sum, groups, inf, inline, kernel, log2, maximum
-from iron.lang import require, shared, strided, thread, unrolled, where
+from iron.lang import minimum, next_pow2, require, shared, strided, thread, unrolled, where
 
 B, H, E, P = dims("B H E P")
 T = dtypes("T", f32, f16, bf16)
 
 
-@kernel(schedule={"cpu": {"VEC": 1}}, tune={"THREADS": [64, 128, 256]})
+@kernel(schedule={"cpu": {"VEC": 1}}, tune={"THREADS": [64, 128, 256, 512]})
 def sdpa_merge(
     part: In[f32, B, H, P, E],
     stat: In[f32, B, H, P, 2],
@@ -29,34 +29,41 @@ def sdpa_merge(
     lse: Out[f32, B, H],
     *,
     VEC: Const = 4,
-    THREADS: Const = 128,
+    THREADS: Const = lambda E, P: min(512, max(64, next_pow2(cdiv(E, 4) * P))),
 ):
     """One group per head, whose threads share the splits; a sink counts once. P is compiled in."""
     h, b = groups(H, B, threads=THREADS)
     require(E % 8 == 0, "the head size must be a multiple of 8")
+    require(THREADS % 32 == 0, "every 32 threads find the weights of all splits")
+    own = [thread % 32 + 32 * i for i in unrolled(cdiv(P, 32))]
+    top = [stat[b, h, s, 0] if s < P else f32(-inf) for s in own]
+    size = [stat[b, h, s, 1] if s < P else f32(0) for s in own]
     lanes = min(E // VEC, THREADS)
     rows = min(THREADS // lanes, P)
     row, m = thread // lanes, thread % lanes
     at = [VEC * (m + c * lanes) for c in unrolled(cdiv(E, VEC * lanes))]
     mine = [row + i * rows for i in unrolled(cdiv(P, rows))]
-    top = [stat[b, h, s, 0] if (row < rows) & (s < P) else f32(-inf) for s in mine]
-    size = [stat[b, h, s, 1] if (row < rows) & (s < P) else f32(0) for s in mine]
     value = [[part_of(part[b, h, s], x, (row < rows) & (s < P), VEC) for x in at] for s in mine]
 
     extra = sink[h] * LOG2E if sink is not None else f32(-inf)
-    peak = maximum(group_max(greatest(top)), extra)
+    peak = maximum(group_max(greatest(top), width=32), extra)
     by = [fast_exp2(x - peak) for x in top]
-    norm = group_sum(where(m == 0, weighted(size, by), 0.0)) + fast_exp2(extra - peak)
-    pile = shared((rows, E), f32)
+    norm = group_sum(weighted(size, by), width=32) + fast_exp2(extra - peak)
+    share, pile = shared((P,), f32), shared((rows, E), f32)
+    for i in unrolled(len(own)):
+        if (thread < 32) & (own[i] < P):
+            share[own[i]] = by[i] * where(norm > 0.0, 1.0 / norm, 0.0)
+    barrier()
     for c in unrolled(len(at)):
         if (row < rows) & (at[c] < E):
-            pile[row, at[c] : at[c] + VEC] = weighted([x[c] for x in value], by)
+            given = [share[minimum(s, P - 1)] for s in mine]
+            pile[row, at[c] : at[c] + VEC] = weighted([x[c] for x in value], given)
     barrier()
     for i in strided(E, VEC):
         out = pile[0, i : i + VEC].to(f32)
         for j in unrolled(1, rows):
             out += pile[j, i : i + VEC]
-        o[b, h, i : i + VEC] = (out * where(norm > 0.0, 1.0 / norm, 0.0)).to(T)
+        o[b, h, i : i + VEC] = out.to(T)
     if thread == 0:
         lse[b, h] = where(norm > 0.0, (peak + log2(norm)) / LOG2E, -inf)
 
@@ -93,7 +100,7 @@ def _(rng, B, H, P, E, SINK):
 
 
 sdpa_merge.bench(
-    B=[1, 8], H=32, P=8, E=128, T=f16,
+    B=[1, 8], H=32, P=32, E=128, T=f16,
     make=lambda rng, B, H, P, E: {
         "part": rng.normal(B, H, P, E), "stat": 1 + rng.uniform(B, H, P, 2), "sink": None,
     },

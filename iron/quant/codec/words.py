@@ -64,6 +64,7 @@ HALVES: Final = Words(
     1,
 )
 LAYOUTS: Final = MappingProxyType({"stream": STREAM, "gguf_q4_0": HALVES, "gguf_q4_1": HALVES})
+BYTES: Final = ("stream", "gguf_q8_0")
 OFFSETS: Final = MappingProxyType({"gguf_q4_0": 8, "gguf_q4_1": 0})
 
 
@@ -89,7 +90,7 @@ def parts(fmt: Format) -> int:
         return fmt.vec * fmt.bits // 128
     if held_words(fmt):
         return fmt.vec * fmt.bits // (32 * held_words(fmt))
-    return fmt.vec // 8 if fmt.body == "stream" and fmt.bits == 8 and fmt.share % 8 == 0 else 1
+    return fmt.vec // 8 if fmt.body in BYTES and fmt.bits == 8 and fmt.share % 8 == 0 else 1
 
 
 def part_runs(fmt: Format) -> Runs:
@@ -144,7 +145,8 @@ def part_codes(fmt: Format, w: V, n: V, p: V) -> V:
     words = words_of(fmt)
     size = fmt.vec // parts(fmt)
     if words is None:
-        return [fmt.code(w, n, 0, p * size + e) for e in unrolled(size)]
+        b, first = (0, p * size) if fmt.flat else (c, i * size)
+        return [fmt.code(w, n, b, first + e) for e in unrolled(size)]
     count = held_words(fmt)
     held = [words.word(fmt, w, n, c, i * count, m) for m in unrolled(count)]
     if fmt.elem is Elem.INT:
