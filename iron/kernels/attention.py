@@ -112,10 +112,9 @@ def weighed(query, held, cache, places, inside, softcap, state, shape):
     HEADS, KEYS, WIDE = len(query), len(places), len(total[0])
     seen = [is_seen(mask, t, inside) for t in places]
     key = [opened(x, HELD) for x in held[0]]
-    score = [
-        [group_sum(product(query[r], key[u]), width=TEAM) for u in unrolled(KEYS)]
-        for r in unrolled(HEADS)
-    ]
+    flat = [product(query[r], key[u]) for r in unrolled(HEADS) for u in unrolled(KEYS)]
+    whole = together(flat, TEAM)
+    score = [[whole[r * KEYS + u] for u in unrolled(KEYS)] for r in unrolled(HEADS)]
     if softcap is not None and softcap > 0.0:
         score = [[softcap * LOG2E * tanh(x / (softcap * LOG2E)) for x in row] for row in score]
     sums, tops, norms, value = [], [], [], [opened(x, HELD) for x in held[1]]
@@ -131,6 +130,12 @@ def weighed(query, held, cache, places, inside, softcap, state, shape):
             part = [part[c] + value[u][c] * weight[u] for c in unrolled(WIDE)]
         sums, tops, norms = [*sums, part], [*tops, peak], [*norms, size]
     return sums, tops, norms
+
+
+@inline
+def together(xs, width):
+    """The sums over runs of `width` threads, whose steps are taken side by side."""
+    return group_sum(*xs, width=width) if len(xs) > 1 else [group_sum(xs[0], width=width)]
 
 
 @inline

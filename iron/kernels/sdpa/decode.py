@@ -31,9 +31,15 @@ def heads_of(H, G, D, E):
     return max(1, min(8 // cdiv(max(D, E), 8 * team_of(D)), H // G))
 
 
-def keys_of(D, E, HEADS):
+def keys_of(C, D, E, HEADS):
     """Keys of a team at a time on a GPU: more for few heads, as far as registers allow."""
-    return max(1, min(8, 32 // (HEADS * cdiv(max(D, E), 8 * team_of(D)))))
+    room = 512 // (C.bits * HEADS * cdiv(max(D, E), 8 * team_of(D)))
+    return max(1, min(8, room))
+
+
+def threads_of(E, HEADS, TEAM):
+    """Threads of a group on a GPU: 128 where the sums of its teams take at most 28 KiB, else 64."""
+    return 128 if 128 // TEAM * HEADS * E <= 7 << 10 else 64
 
 
 @kernel(
@@ -71,7 +77,7 @@ def sdpa_decode(
     AHEAD: Const = True,
     CAPPED: Const = True,
     VEC: Const = 8,
-    THREADS: Const = 128,
+    THREADS: Const = threads_of,
 ):
     """One group per HEADS query heads of one key head; lse = log of the sum of exp(s).
 

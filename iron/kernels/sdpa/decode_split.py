@@ -12,7 +12,7 @@ import numpy as np
 from iron.kernels.attention import attend, gathered, leave, scaled_query, visible
 from iron.kernels.primitives import LOG2E
 from iron.kernels.sdpa.decode import MODES, attention, full, heads_of, inputs, keys_of, scored
-from iron.kernels.sdpa.decode import team_of
+from iron.kernels.sdpa.decode import team_of, threads_of
 from iron.kernels.sdpa.merge import sdpa_merge
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import groups, i32, inf, kernel, minimum, plan, require, scratch, shared, strided
@@ -54,7 +54,7 @@ def sdpa_decode_split(
     AHEAD: Const = True,
     CAPPED: Const = True,
     VEC: Const = 8,
-    THREADS: Const = 128,
+    THREADS: Const = threads_of,
 ):
     """One group per split and HEADS query heads of one key head; teams as in `sdpa_decode`.
 
