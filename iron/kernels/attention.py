@@ -40,8 +40,8 @@ def attend(query, cache, share, softcap, shape):
     norm = [f32(0) for r in unrolled(HEADS)]
     state, STEP = (total, top, norm), teams * KEYS
     whole = hi - (hi - lo) % STEP
-    if HELD is not None:
-        ahead = fetched(cache, places_of(lo, share, shape), lo < whole, shape)
+    first = places_of(lo, share, shape)
+    ahead = None if HELD is None else fetched(cache, first, lo < whole, shape)
     for base in range(lo, whole, STEP):
         places = places_of(base, share, shape)
         if HELD is None:
