@@ -18,7 +18,7 @@ from iron.backends.clike import collective, memory
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, extreme, spell
 from iron.backends.clike.plain import plain
-from iron.dtypes import DType, f32, i64
+from iron.dtypes import DTYPES, DType, f32, i64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
 from iron.ir.table import Trait
@@ -38,6 +38,9 @@ _C_WORDS = frozenset(
         main""",
     )
 )
+
+_OWN = frozenset({*DTYPES, "thread_index", "group_index", "step", "run", POOL})
+"""What the text uses itself: the 32nd `i` is not called like a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +129,7 @@ class Renderer:
 
     def text(self, symbol: str) -> Text:
         """Renders everything once."""
-        self.taken |= (
-            _C_WORDS | self.dialect.keywords | {"thread_index", "group_index", "step", "run", POOL}
-        )
+        self.taken |= _C_WORDS | _OWN | self.dialect.keywords
         self.known = ranges(self.kernel)
         self.signless = signless(self.kernel)
         self._count(self.kernel.body)

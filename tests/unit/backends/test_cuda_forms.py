@@ -205,3 +205,22 @@ def test_machine_code_has_wide_words(name: str):
     made = compile_text(best.code.text.source, "sm_90a", "probe", best.code.text.lines)
     assert re.search(r"ld\.global\.v[24]\.[uf]32", made.ptx)
     assert best.aligned
+
+
+@kernel
+def many_of_one_name(x: In[f32, N], y: Out[f32, N]):
+    """More values of one name than its letter has types: i8, i16, i32, i64."""
+    (k,) = each(N)
+    total = x[k]
+    for n in unrolled(70):
+        i = total * f32(n + 2)
+        total = i * i + i
+    y[k] = total
+
+
+def test_no_value_is_called_like_a_type():
+    args = {n: TensorArg(f32, (64,), (1,)) for n in ("x", "y")}
+    made = lower(traced(many_of_one_name, bind_arguments(many_of_one_name, args, {}), 32).kernel)
+    source = next(forms(made)).code.text.source
+    assert "f32 i33 = " in source
+    assert not re.search(r"f32 i(8|16|32|64) = ", source)
