@@ -198,7 +198,7 @@ def bench(out: Path) -> int:
             left = until - time.monotonic()
             if left < 10 or (wanted and name not in wanted):
                 continue
-            command = [PYTHON, "-m", "iron", "bench", "-b", BACKEND, "-f", f"{name}[[]*"]
+            command = [PYTHON, "-m", "iron", "bench", "-b", BACKEND, "-f", f"{name}["]
             command += [] if BACKEND == "cuda" else ["--beside", "cuda"]
             begun = time.monotonic()
             try:
