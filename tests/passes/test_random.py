@@ -25,7 +25,7 @@ KEEPING = {
     "combine": (scalarise, combine, dead),
     "unsigned": (unsigned,),
 }
-COUNT = 25
+COUNT = 12
 
 
 def differences(passes: tuple[Callable[[Kernel], Kernel], ...], seeds: range) -> list[Difference]:

@@ -21,7 +21,7 @@ from iron.ir.text import print_kernel
 from iron.ir.types import element
 from iron.runtime.drivers import cpu_objects
 
-BLOCK = 20
+BLOCK = 10
 FUZZ = Path(__file__).parents[2] / "build" / "fuzz"  # where a failing program stays, made small
 
 

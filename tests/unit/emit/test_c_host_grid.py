@@ -209,7 +209,7 @@ LAUNCHES = [
     (0, (PITCH, 1), 15, "unit", 1),
     (0, (PITCH, 2), 16, "", 1),
     (0, (-PITCH, 1), 16, "neighbours", 1),
-    (0, (PITCH, 1), 1024, "neighbours", 3),
+    (0, (PITCH, 1), 1024, "neighbours", 6),
     (0, (PITCH, 1), 1023, "unit", 12),
 ]
 

@@ -1,4 +1,4 @@
-"""Every case of every kernel, on the interpreter at two simd widths and on the CPU."""
+"""Every case of every kernel, on the interpreter (`make full`: at two simd widths) and the CPU."""
 
 from typing import Any
 
@@ -32,7 +32,9 @@ def on(backend: Driver) -> Runner:
     return run
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(
+    "road", [pytest.param("interp8", marks=pytest.mark.slow), "interp32", "cpu"]
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_cases(name: str, road: str):
     verdicts = check(KERNELS[name], on(ROADS[road]()))
