@@ -32,7 +32,10 @@ def heads_of(H, G, D, E):
 
 
 def keys_of(C, D, E, HEADS):
-    """Keys of a team at a time on a GPU: more for few heads, as far as registers allow."""
+    """Keys of a team at a time on a GPU: more for few heads, as far as registers allow.
+
+    Eight of f32, read ahead, spilled on gfx1201 even for one head.
+    """
     room = 512 // (C.bits * HEADS * cdiv(max(D, E), 8 * team_of(D)))
     return max(1, min(128 // C.bits, room))
 
