@@ -1,0 +1,1 @@
+"""Matrix and copy instructions of each vendor as data that checks itself."""
