@@ -12,7 +12,7 @@ from iron.ir import scalar
 from iron.ir.core import Block, Op, Value
 from iron.ir.fold import fold
 from iron.ir.table import TABLE, OpDef, Trait
-from iron.ir.types import Type, Vector, element
+from iron.ir.types import Tile, Type, Vector, element
 
 
 class Builder:
@@ -53,10 +53,12 @@ class Builder:
         return self._memos[-1]
 
     def const(self, value: Any, t: Type) -> Value:
-        """The constant `value` of type `t`; a vector type spreads it."""
+        """The constant `value` of type `t`; a vector or tile type spreads it."""
         dtype = element(t)
         held = scalar.cast(value, dtype)
         (single,) = self.emit_all("const", (), (held, dtype))
+        if isinstance(t, Tile):
+            return self.emit("tile_full", single, attrs=(t.shape,))
         return self.emit("splat", single, attrs=(t.count,)) if isinstance(t, Vector) else single
 
     def emit(

@@ -11,8 +11,8 @@ from typing import Any
 
 from iron.dtypes import DType
 from iron.errors import Loc
-from iron.ir.table import OpDef
-from iron.ir.types import Type
+from iron.ir.table import OpDef, Trait
+from iron.ir.types import Tile, Type
 
 
 class Value:
@@ -51,7 +51,7 @@ class Op:
         self.row = row
         self.name = row.name
         self.args = args
-        self.attrs = attrs
+        self.attrs = attrs = row.filled(attrs)
         self.regions = regions
         self.loc = loc
         self.exact = exact
@@ -118,6 +118,8 @@ class Kernel:
     yields first the `rank` launch extents (group counts, first axis fastest), then one bool for
     each of `requires`. `threads` is the size of a group, `simd` the width of a simdgroup, `index`
     the dtype of dims, group and thread ids. `each` says that collectives are refused.
+    `schedule` are settings that change speed alone: integers, bools or tuples of them by name, in
+    the order of the names.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Kernel:
     requires: tuple[Require, ...]
     index: DType
     each: bool = False
+    schedule: tuple[tuple[str, Any], ...] = ()
 
     @property
     def host_params(self) -> tuple[Param, ...]:
@@ -140,6 +143,14 @@ class Kernel:
         """The body value of the parameter called `name`."""
         names = [p.name for p in self.params]
         return self.body.params[names.index(name)]
+
+
+def tiled(kernel: Kernel) -> bool:
+    """True for a kernel with tile values: how many threads a group has is not decided yet."""
+    return any(
+        op.row.has(Trait.TILE) or any(isinstance(r.type, Tile) for r in op.results)
+        for op in kernel.body.walk()
+    )
 
 
 def is_const(value: Value) -> bool:

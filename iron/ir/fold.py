@@ -16,7 +16,7 @@ from iron.dtypes import DType, bool_
 from iron.ir import scalar
 from iron.ir.core import Value, const_of, is_const
 from iron.ir.table import OpDef, Trait
-from iron.ir.types import Vector, element, like
+from iron.ir.types import Tile, Vector, element, like
 
 if TYPE_CHECKING:
     from iron.ir.build import Builder
@@ -51,12 +51,16 @@ def _fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...])
 
 
 def _splat_const(value: Value) -> Any:
-    """The scalar of a constant or of a splat of one; None for anything else."""
+    """The scalar of a constant, or of a vector or tile of one; None for anything else."""
     if is_const(value):
         return const_of(value)
-    if value.op is not None and value.op.row.name == "splat" and is_const(value.op.args[0]):
-        return const_of(value.op.args[0])
+    op = value.op
+    if op is not None and op.row.name in _SPREADING and is_const(op.args[0]):
+        return const_of(op.args[0])
     return None
+
+
+_SPREADING = ("splat", "tile_full")
 
 
 def _computed(
@@ -165,4 +169,22 @@ def _pack(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
     return source
 
 
-_RULES = {"where": _where, "cast": _cast, "bitcast": _bitcast, "extract": _extract, "pack": _pack}
+def _reshaped(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    t = args[0].type
+    return args[0] if isinstance(t, Tile) and t.shape == attrs[0] else None
+
+
+def _transposed(args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
+    op = args[0].op
+    return op.args[0] if op is not None and op.row.name == "tile_transpose" else None
+
+
+_RULES = {
+    "where": _where,
+    "cast": _cast,
+    "bitcast": _bitcast,
+    "extract": _extract,
+    "pack": _pack,
+    "tile_broadcast": _reshaped,
+    "tile_transpose": _transposed,
+}

@@ -15,7 +15,7 @@ from iron.ir import ops as _rows  # noqa: F401  # pyright: ignore[reportUnusedIm
 from iron.ir import scalar
 from iron.ir.core import Block, Kernel, Op, Param, Require, Value
 from iron.ir.table import TABLE, OpTypeError
-from iron.ir.types import PARAMETER_SPACES, Tensor, Type, tensor, vector
+from iron.ir.types import PARAMETER_SPACES, Tensor, Type, tensor, tile, vector
 
 __all__ = ["parse_kernel"]
 
@@ -143,6 +143,8 @@ class _Parser:
         elem, x, count = word.rpartition("x")
         if x and elem in DTYPES and count.isdecimal():
             return vector(DTYPES[elem], int(count))
+        if word == "tile":
+            return self.tile(line)
         if word not in (*PARAMETER_SPACES, "shared", "table"):
             raise _fail(f"no type begins with {word}", line)
         return self.tensor(word)
@@ -157,8 +159,23 @@ class _Parser:
                 shape.append(self.integer())
         return tensor(elem, rank, space, tuple(shape), not self.take("strided"))
 
+    def tile(self, line: int) -> Type:
+        elem = self.dtype()
+        try:
+            return tile(elem, self.numbers())
+        except ValueError as problem:
+            raise _fail(str(problem), line) from problem
+
+    def numbers(self) -> tuple[int, ...]:
+        """`[4, 8]`."""
+        self.need("[")
+        return tuple(self.integer() for _ in self.listed("]"))
+
     def attribute(self) -> Any:
         kind, text, _ = self.tokens[self.at]
+        if text == "[" and kind == "mark":
+            self.at += 1
+            return tuple(self.attribute() for _ in self.listed("]"))
         if kind == "number":
             return self.integer()
         if kind == "string":
@@ -268,7 +285,10 @@ class _Parser:
             if not self.take(","):
                 break
         attrs: list[Any] = []
-        for wanted in TABLE[name].attrs:
+        row = TABLE[name]
+        for at, wanted in enumerate(row.attrs):
+            if at >= len(row.attrs) - len(row.defaults) and not self.peek(wanted):
+                break
             self.need(wanted)
             self.need("=")
             attrs.append(self.attribute())
@@ -292,28 +312,34 @@ class _Parser:
         self.need("index")
         index, each = self.dtype(), self.take("each")
         self.lines()
-        params, requires = self.header()
+        params, requires, schedule = self.header()
         host = self.top("host")
         body = self.top("body")
         self.next("stop")
-        return Kernel(name, params, body, host, rank, threads, simd, requires, index, each)
+        return Kernel(
+            name, params, body, host, rank, threads, simd, requires, index, each, schedule
+        )
 
     def numbered(self, word: str) -> int:
         self.need(word)
         return self.integer()
 
-    def header(self) -> tuple[tuple[Param, ...], tuple[Require, ...]]:
-        params, requires = list[Param](), list[Require]()
+    def header(
+        self,
+    ) -> tuple[tuple[Param, ...], tuple[Require, ...], tuple[tuple[str, Any], ...]]:
+        params, requires, schedule = list[Param](), list[Require](), list[tuple[str, Any]]()
         while not self.peek("host"):
             role = self.next("word")
             if role == "require":
                 requires.append(Require(self.string(), self.loc()))
+            elif role == "schedule":
+                schedule.append((self.string(), self.attribute()))
             elif role in ("tensor", "scalar", "dim"):
                 params.append(Param(self.string(), role, self.type(), self.take("partial")))
             else:
                 raise _fail(f"unexpected {role}", self.line)
             self.lines()
-        return tuple(params), tuple(requires)
+        return tuple(params), tuple(requires), tuple(schedule)
 
     def top(self, title: str) -> Block:
         self.need(title)

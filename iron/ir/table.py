@@ -13,7 +13,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, Any
 
 from iron.dtypes import DType, bool_
-from iron.ir.types import Tensor, Type, count, element, like
+from iron.ir.types import Tensor, Tile, Type, element, held, like
 
 if TYPE_CHECKING:
     from iron.ir.core import Block, Value
@@ -37,6 +37,7 @@ class Trait(Flag):
     WRITES = auto()
     REGION = auto()
     TERMINATOR = auto()
+    TILE = auto()  # `iron.tiles` replaces it by ops of threads before any backend
     EXPANDED = auto()  # replaced by its body in IR before any backend, the interpreter included
 
 
@@ -45,7 +46,8 @@ class OpDef:
     """One row of the table.
 
     `operands` names the operands; a last name ending in `*` takes any number. `attrs` names the
-    positional attributes. `ref` is the meaning on numpy, given operands then attributes. `truth`
+    positional attributes, whose last ones have `defaults` and are not printed where they hold
+    them. `ref` is the meaning on numpy, given operands then attributes. `truth`
     is the mathematical function in float64 of an expanded op, and `ulp` its stated bound. `unit`
     maps kinds to the right identity that holds for every bit pattern.
     """
@@ -64,6 +66,14 @@ class OpDef:
     unit: dict[str, float] = field(default_factory=dict[str, float])
     c: str | dict[str, str] = ""
     regions: int = 0
+    defaults: tuple[Any, ...] = ()
+
+    def filled(self, attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`attrs` with the defaults of those that are left out at the end."""
+        missing = len(self.attrs) - len(attrs)
+        if 0 < missing <= len(self.defaults):
+            return (*attrs, *self.defaults[-missing:])
+        return attrs
 
     def has(self, trait: Trait) -> bool:
         """True when the row carries every flag of `trait`."""
@@ -93,6 +103,7 @@ def defop(
     unit: dict[str, float] | None = None,
     c: str | dict[str, str] = "",
     regions: int = 0,
+    defaults: tuple[Any, ...] = (),
 ) -> OpDef:
     """Adds a row and returns it; elementwise rows give `sig` and `kinds` instead of `infer`."""
     if name in TABLE:
@@ -114,6 +125,7 @@ def defop(
         unit or {},
         c,
         regions,
+        defaults,
     )
     TABLE[name] = row
     return row
@@ -140,12 +152,13 @@ def _infer_from(sig: str, kinds: str) -> Infer:
 
 def _operand_dtype(args: Sequence[Value], wanted: list[str], kinds: str) -> DType | None:
     dtype: DType | None = None
-    length = count(args[0].type)
+    axes, tiled = held(args[0].type), isinstance(args[0].type, Tile)
     for arg, want in zip(args, wanted, strict=True):
         if isinstance(arg.type, Tensor):
             raise OpTypeError("a tensor is not a value; index it")
-        if count(arg.type) != length:
-            raise OpTypeError(f"vector lengths differ: {[str(a.type) for a in args]}")
+        if held(arg.type) != axes or isinstance(arg.type, Tile) != tiled:
+            what = "shapes of tiles" if tiled else "vector lengths"
+            raise OpTypeError(f"{what} differ: {[str(a.type) for a in args]}")
         have = element(arg.type)
         if want == "b":
             if have is not bool_:

@@ -21,7 +21,8 @@
 One op a line: results, name, operands, attributes by name, `exact`, `as "surface name"`, regions,
 result types, `@ "file":line:col:end` with `<` before each call site. A value is `%name`, `%name#2`
 where the name is used again, or `%7` without one. Floats are hexadecimal and NaNs show their bits,
-so constants are exact; table data is hexadecimal bytes. `//` starts a comment.
+so constants are exact; table data is hexadecimal bytes, and a list of numbers is `[4, 8]`. An
+attribute that holds its default is left out. `//` starts a comment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,6 +70,7 @@ def _print(k: Kernel, *, locs: bool, names: bool) -> str:
     for rule in k.requires:
         place = f" @ {_loc(rule.loc)}" if locs and rule.loc is not None else ""
         lines.append(f"require {json.dumps(rule.message)}{place}")
+    lines += [f"schedule {json.dumps(n)} {_attribute(v)}" for n, v in k.schedule]
     for title, block in (("host", k.host), ("body", k.body)):
         printer = _Printer(locs, names)
         lines.append(f"{title}{printer.parameters(block)} {{")
@@ -126,12 +128,22 @@ class _Printer:
         else:
             operands = ", ".join([self.known[a] for a in op.args])
             parts = [f"{op.name} {operands}" if operands else op.name]
-            parts += [f"{n}={_attribute(a)}" for n, a in zip(op.row.attrs, op.attrs, strict=True)]
+            parts += [f"{n}={_attribute(a)}" for n, a in _shown(op)]
         if op.exact:
             parts.append("exact")
         if self.names and op.surface != op.name:
             parts.append(f"as {json.dumps(op.surface)}")
         return " ".join(parts)
+
+
+def _shown(op: Op) -> list[tuple[str, Any]]:
+    """The attributes without those at the end that hold their defaults."""
+    row, shown = op.row, list(zip(op.row.attrs, op.attrs, strict=True))
+    for default in reversed(row.defaults):
+        if shown[-1][1] != default:
+            break
+        shown.pop()
+    return shown
 
 
 def constant(value: Any, dtype: DType) -> str:
@@ -150,6 +162,8 @@ def _attribute(a: Any) -> str:
         return "true" if a else "false"
     if isinstance(a, bytes):
         return f'hex"{a.hex()}"'
+    if isinstance(a, tuple):
+        return "[" + ", ".join(map(_attribute, cast("tuple[Any, ...]", a))) + "]"
     return json.dumps(a) if isinstance(a, str) else str(a)
 
 

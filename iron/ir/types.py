@@ -5,11 +5,14 @@ A scalar's type is its `DType`. This module knows no ops.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from iron.dtypes import DType
 
 MAX_VECTOR = 64
+MAX_TILE = 1 << 17  # elements
+MAX_ODD = 15  # a tile side is a power of two times an odd number up to this
 
 PARAMETER_SPACES = ("in", "out", "inout")
 
@@ -45,10 +48,25 @@ class Tensor:
         return f"{self.space} {self.elem}[{axes}]" + ("" if self.packed else " strided")
 
 
-Type = DType | Vector | Tensor
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """An immutable array of `elem` that a group holds together; where it lies is not said.
+
+    A side is a power of two, or a power of two from 16 on times an odd number up to 15.
+    """
+
+    elem: DType
+    shape: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"tile {self.elem}[{', '.join(map(str, self.shape))}]"
+
+
+Type = DType | Vector | Tensor | Tile
 
 _VECTORS: dict[tuple[DType, int], Vector] = {}
 _TENSORS: dict[tuple[DType, int, str, tuple[int, ...], bool], Tensor] = {}
+_TILES: dict[tuple[DType, tuple[int, ...]], Tile] = {}
 
 
 def vector(elem: DType, count: int) -> Vector:
@@ -66,6 +84,34 @@ def tensor(
     return _TENSORS.setdefault(key, Tensor(*key))
 
 
+def tile(elem: DType, shape: tuple[int, ...]) -> Tile:
+    """The tile type; ValueError for a side that is none or for too many elements."""
+    if not shape:
+        raise ValueError("a tile has at least one axis")
+    for side in shape:
+        if side != legal_side(side):
+            raise ValueError(
+                f"a tile side is a power of two, or 16, 32, .. times an odd number up to "
+                f"{MAX_ODD}, not {side}"
+            )
+    if math.prod(shape) > MAX_TILE:
+        raise ValueError(f"a tile has at most {MAX_TILE} elements, not {math.prod(shape)}")
+    return _TILES.setdefault((elem, shape), Tile(elem, shape))
+
+
+def legal_side(size: int) -> int:
+    """The least legal tile side that is at least `size`."""
+    side = max(1, size)
+    while not _legal(side):
+        side = side + 1 if side < 16 else side // 16 * 16 + 16
+    return side
+
+
+def _legal(side: int) -> bool:
+    power = side & -side
+    return side == power or (power >= 16 and side // power <= MAX_ODD)
+
+
 def element(t: Type) -> DType:
     """The dtype of one element of `t`."""
     return t if isinstance(t, DType) else t.elem
@@ -76,6 +122,15 @@ def count(t: Type) -> int:
     return t.count if isinstance(t, Vector) else 0
 
 
-def like(t: Type, elem: DType) -> DType | Vector:
+def held(t: Type) -> tuple[int, ...]:
+    """The axes that a value of type `t` has: none for a scalar."""
+    if isinstance(t, Tile):
+        return t.shape
+    return (t.count,) if isinstance(t, Vector) else ()
+
+
+def like(t: Type, elem: DType) -> DType | Vector | Tile:
     """`t` with its elements replaced by `elem`."""
+    if isinstance(t, Tile):
+        return tile(elem, t.shape)
     return vector(elem, t.count) if isinstance(t, Vector) else elem

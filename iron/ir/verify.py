@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from iron.dtypes import DType, bool_
 from iron.errors import KernelError, error
-from iron.ir.core import Block, Kernel, Op, Value, const_of, is_const
+from iron.ir.core import Block, Kernel, Op, Value, const_of, is_const, tiled
 from iron.ir.table import TABLE, OpTypeError, Trait
 from iron.ir.types import PARAMETER_SPACES, Tensor
 
@@ -49,6 +49,10 @@ class _Walk:
             raise self.error(f"{k.threads} threads are not whole simdgroups of {k.simd}")
         if not k.index.is_integer:
             raise self.error(f"the index type is {k.index}")
+        if k.threads != 1 and tiled(k):
+            raise self.error(f"a tile kernel has {k.threads} threads; its lowering chooses them")
+        if list(k.schedule) != sorted(k.schedule, key=lambda s: s[0]):
+            raise self.error("the schedule is not in the order of its names")
 
     def parameters(self) -> None:
         k = self.kernel

@@ -6,6 +6,7 @@ from iron.elementary import RULES, STRAIGHT
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.rebuild import Rule, Sweep, replace_blocks
+from iron.ir.types import Tile
 
 COMBINING = ("reduce", "scan")
 
@@ -14,7 +15,7 @@ def elementary(kernel: Kernel, keep: frozenset[str] = frozenset()) -> Kernel:
     """`kernel` without elementary functions, except those in `keep`.
 
     A target that has its own approximations keeps `fast_exp2`, `fast_rcp` and `fast_rsqrt`.
-    Bodies stay free of branches in the host block and in combining functions.
+    Bodies stay free of branches in the host block, in combining functions and on tiles.
     """
     combining = {
         inner
@@ -34,6 +35,7 @@ def _body(block: Block, rules: dict[str, Rule]) -> Block:
 
 def _placed(name: str, combining: set[Op]) -> Rule:
     def expand(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        return (STRAIGHT if op in combining else RULES)[name](b, op, args)
+        straight = op in combining or isinstance(op.results[0].type, Tile)
+        return (STRAIGHT if straight else RULES)[name](b, op, args)
 
     return expand

@@ -8,7 +8,7 @@ from iron.dtypes import DType, u8, u16, u32, u64
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.rebuild import replace_blocks
-from iron.ir.types import Tensor, Type, Vector, element
+from iron.ir.types import Type, Vector, element
 
 _UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
 
@@ -139,6 +139,6 @@ _RULES: dict[str, Callable[[_Apart, Op], Sequence[Value]]] = {
 }
 
 
-def _scalars(t: Type) -> list[DType | Tensor]:
-    """The types of a value's scalars; a tensor stays itself."""
+def _scalars(t: Type) -> list[Type]:
+    """The types of a value's scalars; a tensor or tile stays itself."""
     return [t.elem] * t.count if isinstance(t, Vector) else [t]

@@ -19,6 +19,7 @@ TITLES = {
     "memory": "Memory",
     "control": "Control",
     "group": "Groups",
+    "tile": "Tiles",
     "elementary": "Elementary functions",
 }
 _KINDS = {"f": "floats", "s": "storage floats", "i": "signed", "u": "unsigned", "b": "bool"}
@@ -38,8 +39,8 @@ This page is generated from the op table (`iron/ir/ops/`) by `python -m iron.rep
 A row of the table states an op's operands, types and meaning once; verification, folding, the
 text form, the interpreter, the random programs and the backends read it. A trailing `*` stands for
 any number of operands. In a signature `T` is one dtype of the listed kinds, `b` is bool, and `x` is
-the dtype that the attribute names; operands may also be vectors of one length. What an integer or
-a cast does at its edges is stated in `iron/ir/scalar.py`.
+the dtype that the attribute names; operands may also be vectors of one length or tiles of one
+shape. What an integer or a cast does at its edges is stated in `iron/ir/scalar.py`.
 """
 
 

@@ -18,6 +18,9 @@ from iron.ir.table import TABLE, OpDef, Trait, defop
 from iron.passes.scalarise import _RULES as SCALARISED
 
 ELEMENTARY = dict.fromkeys(BODIES, "elementary")
+TILES = dict.fromkeys(
+    (r.name for r in TABLE.values() if r.has(Trait.TILE)), "no pass lowers tiles to threads yet"
+)
 STRUCTURE = {"yield"}  # spelled by the op whose region it ends
 
 
@@ -32,11 +35,11 @@ class Backend:
 
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
-        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY
+        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, TILES
     ),
-    "cpu": Backend(set(CPU), ELEMENTARY),
-    "spirv": Backend(set(SPIRV), {**ELEMENTARY, "splat": "scalarise"}),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), {**ELEMENTARY, "splat": "scalarise"}),
+    "cpu": Backend(set(CPU), ELEMENTARY, TILES),
+    "spirv": Backend(set(SPIRV), {**ELEMENTARY, "splat": "scalarise"}, TILES),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), {**ELEMENTARY, "splat": "scalarise"}, TILES),
 }
 REPLACING = {"elementary": set(BODIES), "scalarise": set(SCALARISED)}
 

@@ -45,13 +45,16 @@ def _yield(
 for_ = defop(
     "for",
     "low high step init*",
-    attrs="stop",
+    attrs="stop stages",
+    defaults=(0,),
     infer=_for,
     traits=Trait.REGION,
     regions=1,
     doc=(
         "Runs the body for low, low + step, .. below high, carrying values; the step is >= 1. "
-        "With `stop` the body yields a bool first, and true ends the loop after that turn."
+        "With `stop` the body yields a bool first, and true ends the loop after that turn. "
+        "`stages` (0: none) promises that tile reads whose place depends only on the counter and "
+        "on values from outside may start that many turns early."
     ),
 )
 if_ = defop(

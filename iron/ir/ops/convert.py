@@ -7,7 +7,7 @@ from iron.dtypes import DType
 from iron.ir import scalar
 from iron.ir.core import Block, Value
 from iron.ir.table import OpTypeError, Trait, defop
-from iron.ir.types import MAX_VECTOR, Tensor, Type, Vector, element, vector
+from iron.ir.types import MAX_VECTOR, Tensor, Tile, Type, Vector, element, tile, vector
 
 PURE = Trait.PURE
 
@@ -44,6 +44,10 @@ def _bitcast(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) 
     t, to = args[0].type, attrs[0]
     if isinstance(t, Tensor) or element(t).kind == "b" or to.kind == "b":
         raise OpTypeError(f"no bit cast from {t} to {to}")
+    if isinstance(t, Tile):
+        if to.bits != t.elem.bits:
+            raise OpTypeError(f"{t} keeps its elements' width: {to} has another")
+        return (tile(to, t.shape),)
     total = element(t).bits * (t.count if isinstance(t, Vector) else 1)
     if total % to.bits:
         raise OpTypeError(f"{t} does not divide into elements of {to}")

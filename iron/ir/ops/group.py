@@ -17,7 +17,7 @@ from typing import Any
 from iron.dtypes import bool_, u64
 from iron.ir.core import Block, Value
 from iron.ir.table import OpTypeError, Trait, defop
-from iron.ir.types import Tensor, Type
+from iron.ir.types import Tensor, Tile, Type
 
 TOGETHER = Trait.COLLECTIVE | Trait.REGION
 
@@ -47,8 +47,8 @@ def _scan(
 
 def _combined(args: Sequence[Value], body: Block) -> tuple[Type, ...]:
     types = tuple(a.type for a in args)
-    if not types or any(isinstance(t, Tensor) for t in types):
-        raise OpTypeError("combines run-time values")
+    if not types or any(isinstance(t, Tensor | Tile) for t in types):
+        raise OpTypeError("combines the values of threads")
     if tuple(p.type for p in body.params) != types + types:
         raise OpTypeError("the function takes the values of two threads")
     if tuple(v.type for v in body.yielded) != types:
@@ -59,8 +59,8 @@ def _combined(args: Sequence[Value], body: Block) -> tuple[Type, ...]:
 def _exchange(
     args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]
 ) -> tuple[Type, ...]:
-    if isinstance(args[0].type, Tensor):
-        raise OpTypeError("exchanges run-time values")
+    if isinstance(args[0].type, Tensor | Tile):
+        raise OpTypeError("exchanges the values of threads")
     return (args[0].type,)
 
 
