@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from iron.analysis.order import either_order
 from iron.backends.clike.expression import Expr
 from iron.dtypes import DType
 from iron.ir.core import Block, Op
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 COLLECTIVES = frozenset({"reduce", "scan", "exchange", "ballot"})
 NESTED = 2
 """The set of arrays of what is in a branch or loop; 0 and 1 take turns outside."""
-_EITHER_ORDER = frozenset({"add", "mul", "and", "or", "xor"})
 
 
 def reduce(r: Renderer, op: Op) -> None:
@@ -38,7 +38,7 @@ def reduce(r: Renderer, op: Op) -> None:
 
 def _butterfly(r: Renderer, op: Op, names: Sequence[str]) -> None:
     body, types = op.regions[0], [element(a.type) for a in op.args]
-    either = _either_order(r, body)
+    either = either_order(body, r.signless)
     others = [
         r.constant(t, "other", f"iron_shuffle_xor_{t}({n}, step)")
         for t, n in zip(types, names, strict=True)
@@ -56,23 +56,6 @@ def _butterfly(r: Renderer, op: Op, names: Sequence[str]) -> None:
         for t, n, o in zip(types, names, others, strict=True)
     ]
     _combine(r, body, low, high, names)
-
-
-def _either_order(r: Renderer, body: Block) -> bool:
-    """Whether operands may change sides: each is combined with its like, by an op that allows it.
-
-    Sums and products of floats do, up to which of two NaNs comes out, and the greatest of two
-    where nobody sees which of two zeros it is.
-    """
-    half = len(body.params) // 2
-    pairs = {frozenset(pair) for pair in zip(body.params[:half], body.params[half:], strict=True)}
-
-    def allows(op: Op) -> bool:
-        if op.name in ("min", "max"):
-            return element(op.results[0].type).is_integer or op.results[0] in r.signless
-        return op.name in _EITHER_ORDER
-
-    return all(allows(op) and frozenset(op.args) in pairs for op in body.ops[:-1])
 
 
 def _across(r: Renderer, op: Op, names: Sequence[str], width: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import bits, division, dots, fused
+from iron.backends.spirv import bits, division, dots, fast, fused
 from iron.backends.spirv.register import wrapped
 from iron.backends.spirv.words import Code, Glsl
 from iron.dtypes import DType
@@ -127,6 +127,9 @@ SPELLINGS: dict[str, Spelling] = {
     "fmin": _extreme(True, 1),
     "fmax": _extreme(False, 1),
     "sqrt": fused.sqrt,
+    "fast_exp2": fast.exp2,
+    "fast_rcp": fast.rcp,
+    "fast_rsqrt": fast.rsqrt,
     "rint": _glsl(Glsl.RoundEven),
     "floor": _glsl(Glsl.Floor),
     "ceil": _glsl(Glsl.Ceil),

@@ -35,7 +35,8 @@ def if_(e: Encoder, op: Op) -> None:
 def _side(e: Encoder, label: int, region: Block, merge: int) -> tuple[list[int], int]:
     """What one side yields, and the block it ends in."""
     e.label(label)
-    e.block(region)
+    with e.nested():
+        e.block(region)
     ids = [e.id(v) for v in region.yielded]
     end = e.here
     e.m.do(Code.Branch, merge)
@@ -85,7 +86,8 @@ def loop(
     below = m.test(Code.SLessThan if signed else Code.ULessThan, i, high)
     m.do(Code.BranchConditional, below, body, merge)
     e.label(body)
-    nexts, stop = turn(i, values)
+    with e.nested():
+        nexts, stop = turn(i, values)
     end = e.here
     if stop:
         m.do(Code.BranchConditional, stop, merge, tail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import halffloat, pairs
+from iron.backends.spirv import bfloat, halffloat, pairs
 from iron.backends.spirv.register import joined, wrapped
 from iron.backends.spirv.words import Code
 from iron.dtypes import DType, f16, f32
@@ -79,8 +79,7 @@ def _resized(e: Encoder, x: int, have: DType, to: DType) -> int:
 def _widened(e: Encoder, x: int, have: DType) -> int:
     if have is f16:
         return halffloat.to_f32(e, x)
-    m = e.m
-    return m.put(Code.Bitcast, m.f32, m.op(Code.ShiftLeftLogical, x, m.number(16)))
+    return bfloat.to_f32(e.m, x)
 
 
 def _from_f32(e: Encoder, x: int, to: DType) -> int:
@@ -90,19 +89,8 @@ def _from_f32(e: Encoder, x: int, to: DType) -> int:
     if to.kind == "b":
         return m.test(Code.FUnordNotEqual, x, m.real(0.0))
     if to.kind == "s":
-        return halffloat.from_f32(e, x) if to is f16 else _to_bf16(e, x)
+        return halffloat.from_f32(e, x) if to is f16 else bfloat.from_f32(e, x)
     return _saturated(e, x, to)
-
-
-def _to_bf16(e: Encoder, x: int) -> int:
-    """The upper half of the bits, rounded to nearest even; NaN stays one."""
-    m = e.m
-    bits = m.put(Code.Bitcast, m.u32, x)
-    odd = m.op(Code.BitwiseAnd, m.op(Code.ShiftRightLogical, bits, m.number(16)), m.number(1))
-    rounded = m.op(Code.IAdd, m.op(Code.IAdd, bits, m.number(0x7FFF)), odd)
-    upper = m.op(Code.ShiftRightLogical, rounded, m.number(16))
-    nan = m.test(Code.FUnordNotEqual, x, x)
-    return m.select(nan, m.number(0x7FC0), upper)
 
 
 def _saturated(e: Encoder, x: int, to: DType) -> int:

@@ -60,7 +60,8 @@ def _names(words: Sequence[int]) -> dict[int, str]:
             out[operands[0]] = plain if plain not in taken else f"{plain}_{operands[0]}"
             taken.add(out[operands[0]])
         elif code in _TYPES:
-            out.setdefault(operands[0], _TYPES[code].format(*(operands[1:] or [""])))
+            kind = "b" if code == Code.TypeFloat and len(operands) == 3 else ""
+            out.setdefault(operands[0], kind + _TYPES[code].format(*(operands[1:] or [""])))
         elif code == Code.Constant and len(operands) == 3:
             kind = out.get(operands[0], "")
             out[operands[1]] = f"{kind}_{_constant(operands[2], kind)}"

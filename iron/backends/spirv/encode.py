@@ -7,25 +7,25 @@ arithmetic on small types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from iron.analysis.zeros import signless
 from iron.backends.spirv import arguments
 from iron.backends.spirv.module import Module, Words
 from iron.backends.spirv.pairs import Pairs, pairs_of
 from iron.backends.spirv.words import (
-    GROUP_BARRIER,
     BuiltIn,
     Capability,
     Code,
     Decoration,
     Mode,
-    Scope,
     Storage,
 )
-from iron.dtypes import DType, u32
+from iron.dtypes import DType, bf16, f16, u32
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, const_of, is_const
 from iron.ir.places import package_path
@@ -99,9 +99,12 @@ class Encoder:
     here: int = 0
     tables: bytes = b""
     shared_bytes: int = 0
-    piles: dict[tuple[DType, int, int], Place] = field(
-        default_factory=dict[tuple[DType, int, int], Place]
+    piles: dict[tuple[DType, int, int, int], Place] = field(
+        default_factory=dict[tuple[DType, int, int, int], Place]
     )
+    depth: int = 0
+    turn: int = 0
+    signless: frozenset[Value] = frozenset()
     block_of: arguments.Block = field(init=False)
     _layouts: dict[int, int] = field(default_factory=dict[int, int])
     _fields: dict[int, int] = field(default_factory=dict[int, int])
@@ -114,8 +117,9 @@ class Encoder:
         hidden = not self.target.has("exact_zero") and arguments.computes(self.kernel)
         self.block_of = arguments.block(self.kernel, zero=hidden)
         self.read_back = arguments.read_back(self.kernel)
-        if self.target.has("float16"):
-            self.pairs = pairs_of(self.kernel, self.wide)
+        self.signless = signless(self.kernel)
+        paired = (bf16, f16) if self.target.has("float16") else (bf16,)
+        self.pairs = pairs_of(self.kernel, self.wide, paired)
 
     # --- types and constants ----------------------------------------------------------------------
 
@@ -305,12 +309,12 @@ class Encoder:
 
     # --- ops --------------------------------------------------------------------------------------
 
-    def barrier(self) -> None:
-        """All threads of the group meet and see what the others wrote; one thread need not."""
-        if self.kernel.threads > 1:
-            m = self.m
-            scope = m.number(Scope.Workgroup)
-            m.do(Code.ControlBarrier, scope, scope, m.number(GROUP_BARRIER))
+    @contextmanager
+    def nested(self) -> Generator[None]:
+        """What is written inside may be passed over, or more than once."""
+        self.depth += 1
+        yield
+        self.depth -= 1
 
     def label(self, id: int) -> None:
         """Opens a block."""

@@ -1,19 +1,15 @@
-"""Thread and group ids and collectives as SPIR-V, in the order that is part of their meaning.
-
-Inside a simdgroup lanes shuffle where the kernel's simd width is the device's subgroup size.
-Where it is not, lanes exchange through group memory, between barriers: every collective is
-reached by all threads of a group, so that is the same. Beyond a simdgroup it is always so.
-"""
+"""Thread and group ids and collectives as SPIR-V, in the order that is part of their meaning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import memory
+from iron.analysis.order import either_order
+from iron.backends.spirv import exchange, memory
 from iron.backends.spirv.control import loop
 from iron.backends.spirv.encode import Place
-from iron.backends.spirv.register import halves, joined
+from iron.backends.spirv.register import joined
 from iron.backends.spirv.words import Capability, Code, Scope
 from iron.dtypes import DType, u32
 from iron.ir.core import Block, Op
@@ -41,100 +37,22 @@ def group(e: Encoder, op: Op) -> None:
     e.set(op, _as_index(e, at, dtype))
 
 
+MOST_UNROLLED = 32
+"""Simdgroups whose totals are read without a loop."""
+
+
 def _as_index(e: Encoder, word: int, dtype: DType) -> int:
     return e.m.put(Code.UConvert, e.m.u64, word) if dtype.bits == 64 else word
-
-
-# --- lanes ----------------------------------------------------------------------------------------
-
-
-def _words(e: Encoder, dtype: DType, value: int) -> list[int]:
-    """A value as what a lane can send: words or floats of 32 bits."""
-    m = e.m
-    if dtype.kind == "b":
-        return [m.select(value, m.number(1), m.number(0))]
-    return list(halves(m, value)) if dtype.bits == 64 else [value]
-
-
-def _value(e: Encoder, dtype: DType, words: Sequence[int]) -> int:
-    m = e.m
-    if dtype.kind == "b":
-        return m.test(Code.INotEqual, words[0], m.number(0))
-    return joined(m, *words) if dtype.bits == 64 else words[0]
-
-
-def from_lane_xor(e: Encoder, dtype: DType, value: int, mask: int) -> int:
-    """The value of lane `lane ^ mask`."""
-    m = e.m
-    if not e.shuffles:
-        return through_memory(e, dtype, value, _xor(e, mask))
-    m.need(Capability.GroupNonUniformShuffle)
-    scope, by = m.number(Scope.Subgroup), m.number(mask)
-    words = _words(e, dtype, value)
-    code = Code.GroupNonUniformShuffleXor
-    return _value(e, dtype, [m.put(code, m.types[w], scope, w, by) for w in words])
-
-
-def from_lane_before(e: Encoder, dtype: DType, value: int, distance: int) -> int:
-    """The value `distance` lanes below; anything where there is none."""
-    m = e.m
-    if not e.shuffles:
-        below = m.op(Code.ISub, e.thread_index, m.number(distance))
-        outside = m.test(Code.ULessThan, e.thread_index, m.number(distance))
-        return through_memory(e, dtype, value, m.select(outside, e.thread_index, below))
-    m.need(Capability.GroupNonUniformShuffleRelative)
-    scope, by = m.number(Scope.Subgroup), m.number(distance)
-    words = _words(e, dtype, value)
-    code = Code.GroupNonUniformShuffleUp
-    return _value(e, dtype, [m.put(code, m.types[w], scope, w, by) for w in words])
-
-
-def _xor(e: Encoder, mask: int) -> int:
-    return e.m.op(Code.BitwiseXor, e.thread_index, e.m.number(mask))
-
-
-# --- group memory ---------------------------------------------------------------------------------
-
-
-def through_memory(e: Encoder, dtype: DType, value: int, source: int) -> int:
-    """The value of thread `source`."""
-    place = pile(e, dtype, e.kernel.threads)
-    memory.write(e, place, dtype, e.thread_index, value)
-    e.barrier()
-    got = memory.registered(e, place, dtype, source)
-    e.barrier()
-    return got
-
-
-def pile(e: Encoder, dtype: DType, count: int, number: int = 0) -> Place:
-    """A group array for exchanges, the same one for every exchange of its kind.
-
-    Whoever writes it ends with a barrier after the reads, so it is free again.
-    """
-    key = (dtype, count, number)
-    if key not in e.piles:
-        e.piles[key] = memory.group_array(e, dtype, count, "pile")
-    return e.piles[key]
 
 
 def _share(e: Encoder, op: Op, values: Sequence[int], last: bool) -> list[Place]:
     """A value of each simdgroup, written by its first or last lane, readable on return."""
     m, simd = e.m, e.kernel.simd
     types = [element(a.type) for a in op.args[: len(values)]]
-    piles = [pile(e, t, e.kernel.threads // simd, n) for n, t in enumerate(types)]
     lane = m.op(Code.BitwiseAnd, e.thread_index, m.number(simd - 1))
     mine = m.test(Code.IEqual, lane, m.number(simd - 1 if last else 0))
     at = m.op(Code.ShiftRightLogical, e.thread_index, m.number(simd.bit_length() - 1))
-    write, merge = m.fresh(), m.fresh()
-    m.do(Code.SelectionMerge, merge, 0)
-    m.do(Code.BranchConditional, mine, write, merge)
-    e.label(write)
-    for place, dtype, value in zip(piles, types, values, strict=True):
-        memory.write(e, place, dtype, at, value)
-    m.do(Code.Branch, merge)
-    e.label(merge)
-    e.barrier()
-    return piles
+    return exchange.shared(e, types, values, e.kernel.threads // simd, at, mine)
 
 
 def _run_start(e: Encoder, width: int) -> int:
@@ -175,29 +93,42 @@ def reduce(e: Encoder, op: Op) -> None:
 
 
 def _butterfly(e: Encoder, op: Op, values: Sequence[int], step: int) -> list[int]:
-    m = e.m
+    m, body = e.m, op.regions[0]
     types = [element(a.type) for a in op.args]
-    others = [from_lane_xor(e, t, v, step) for t, v in zip(types, values, strict=True)]
+    others = [exchange.from_lane_xor(e, t, v, step) for t, v in zip(types, values, strict=True)]
+    if either_order(body, e.signless):
+        return combined(e, body, values, others)
     bit = m.op(Code.BitwiseAnd, e.thread_index, m.number(step))
     upper = m.test(Code.INotEqual, bit, m.number(0))
     pairs = list(zip(values, others, strict=True))
     low = [m.select(upper, other, mine) for mine, other in pairs]
     high = [m.select(upper, mine, other) for mine, other in pairs]
-    return combined(e, op.regions[0], low, high)
+    return combined(e, body, low, high)
 
 
 def _across(e: Encoder, op: Op, values: Sequence[int], width: int) -> list[int]:
-    m = e.m
+    m, count = e.m, width // e.kernel.simd
     piles = _share(e, op, values, last=False)
     first = _run_start(e, width)
 
-    def turn(at: int, sums: Sequence[int]) -> tuple[Sequence[int], int]:
-        nexts = _read(e, op, piles, m.op(Code.IAdd, first, at))
+    def at(number: int) -> list[int]:
+        place = m.number(number)
+        if width != e.kernel.threads:
+            place = m.op(Code.IAdd, first, place)
+        return _read(e, op, piles, place)
+
+    def turn(number: int, sums: Sequence[int]) -> tuple[Sequence[int], int]:
+        nexts = _read(e, op, piles, m.op(Code.IAdd, first, number))
         return combined(e, op.regions[0], sums, nexts), 0
 
-    bounds = (m.number(1), m.number(width // e.kernel.simd), m.number(1))
-    totals = loop(e, bounds, False, _read(e, op, piles, first), turn)
-    e.barrier()
+    if count <= MOST_UNROLLED:
+        totals, *nexts = [at(number) for number in range(count)]
+        for some in nexts:
+            totals = combined(e, op.regions[0], totals, some)
+    else:
+        bounds = (m.number(1), m.number(count), m.number(1))
+        totals = loop(e, bounds, False, at(0), turn)
+    exchange.release(e)
     return totals
 
 
@@ -224,7 +155,7 @@ def scan(e: Encoder, op: Op) -> None:
 def _doubled(e: Encoder, op: Op, sums: Sequence[int], place: int, step: int) -> list[int]:
     m = e.m
     types = [element(a.type) for a in op.args[: len(sums)]]
-    befores = [from_lane_before(e, t, s, step) for t, s in zip(types, sums, strict=True)]
+    befores = [exchange.from_lane_before(e, t, s, step) for t, s in zip(types, sums, strict=True)]
     joined_ = combined(e, op.regions[0], befores, sums)
     reached = m.test(Code.UGreaterThanEqual, place, m.number(step))
     return [m.select(reached, j, s) for j, s in zip(joined_, sums, strict=True)]
@@ -238,7 +169,7 @@ def _shifted(
     m = e.m
     types = [element(a.type) for a in op.args[: len(sums)]]
     inside = m.test(Code.INotEqual, place, m.number(0))
-    lefts = [from_lane_before(e, t, s, 1) for t, s in zip(types, sums, strict=True)]
+    lefts = [exchange.from_lane_before(e, t, s, 1) for t, s in zip(types, sums, strict=True)]
     return [m.select(inside, left, u) for left, u in zip(lefts, units, strict=True)]
 
 
@@ -263,20 +194,20 @@ def _based(
 
     bases = loop(e, (m.number(0), own, m.number(1)), False, units, turn)
     out = combined(e, op.regions[0], bases, values)
-    e.barrier()
+    exchange.release(e)
     return out
 
 
-def exchange(e: Encoder, op: Op) -> None:
+def exchanged(e: Encoder, op: Op) -> None:
     """A shuffle below the simd width, group memory from there on."""
     mask, (x,) = op.attr("mask"), op.args
     value, dtype = e.id(x), element(x.type)
     if mask == 0 or e.kernel.threads == 1:
         e.set(op, value)
     elif mask < e.kernel.simd:
-        e.set(op, from_lane_xor(e, dtype, value, mask))
+        e.set(op, exchange.from_lane_xor(e, dtype, value, mask))
     else:
-        e.set(op, through_memory(e, dtype, value, _xor(e, mask)))
+        e.set(op, exchange.through_memory(e, dtype, value, exchange.xor(e, mask)))
 
 
 def ballot(e: Encoder, op: Op) -> None:
@@ -297,9 +228,8 @@ def ballot(e: Encoder, op: Op) -> None:
 def _votes(e: Encoder, x: int) -> tuple[int, int]:
     """The votes of lanes 0 to 31 and 32 to 63 of this simdgroup, read one by one."""
     m, simd = e.m, e.kernel.simd
-    place = pile(e, u32, e.kernel.threads)
-    memory.write(e, place, u32, e.thread_index, m.select(x, m.number(1), m.number(0)))
-    e.barrier()
+    vote = m.select(x, m.number(1), m.number(0))
+    (place,) = exchange.shared(e, [u32], [vote], e.kernel.threads, e.thread_index)
     first = m.op(Code.BitwiseAnd, e.thread_index, m.number(~(simd - 1)))
 
     def gather(start: int) -> Callable[[int, Sequence[int]], tuple[Sequence[int], int]]:
@@ -316,13 +246,13 @@ def _votes(e: Encoder, x: int) -> tuple[int, int]:
     high = zero
     if simd > 32:
         high = loop(e, (zero, m.number(simd - 32), one), False, [zero], gather(32))[0]
-    e.barrier()
+    exchange.release(e)
     return low, high
 
 
 def barrier(e: Encoder, op: Op) -> None:
     """Every thread of the group arrives before any goes on."""
-    e.barrier()
+    exchange.meet(e, everything=True)
 
 
 RULES: dict[str, Rule] = {
@@ -331,6 +261,6 @@ RULES: dict[str, Rule] = {
     "barrier": barrier,
     "reduce": reduce,
     "scan": scan,
-    "exchange": exchange,
+    "exchange": exchanged,
     "ballot": ballot,
 }

@@ -32,6 +32,14 @@ def from_f32(e: Encoder, x: int) -> int:
     return m.put(Code.Bitcast, m.u32, both)
 
 
+def word_of(e: Encoder, low: int, high: int) -> int:
+    """A word of the f16 of two f32, on a device that has them."""
+    m = e.m
+    _, pair = types(m)
+    both = m.put(Code.CompositeConstruct, m.once(Code.TypeVector, m.f32, 2), low, high)
+    return m.put(Code.Bitcast, m.u32, m.put(Code.FConvert, pair, both))
+
+
 def types(m: Module) -> tuple[int, int]:
     """The types of an f16 and of two."""
     m.need(Capability.Float16)

@@ -1,4 +1,4 @@
-"""f16 by twos: a word that holds two is taken apart, and made, by the device's conversions alone.
+"""16-bit floats by twos: a word that holds two is taken apart, and made, by conversions alone.
 
 So it is where what a wide load brings is only made wider, and where what a wide store takes was
 only made narrow for it: nobody asks for the bits of a single one.
@@ -6,13 +6,13 @@ only made narrow for it: nobody asks for the bits of a single one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv import halffloat
+from iron.backends.spirv import bfloat, halffloat
 from iron.backends.spirv.words import Code
-from iron.dtypes import f16
+from iron.dtypes import DType, bf16
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.types import element
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pairs:
-    """The loads and packs that go by twos, and what is known of their f16 so far.
+    """The loads and packs that go by twos, and what is known of their elements so far.
 
     `held` is the word and the half of one that was loaded, `source` the f32 of one to be stored.
     """
@@ -35,10 +35,10 @@ class Pairs:
     words: dict[Value, list[int]] = field(default_factory=dict[Value, list[int]])
 
 
-def pairs_of(kernel: Kernel, wide: Mapping[Op, int]) -> Pairs:
-    """What of a kernel goes by twos."""
+def pairs_of(kernel: Kernel, wide: Mapping[Op, int], dtypes: Collection[DType]) -> Pairs:
+    """What of a kernel, among accesses of `dtypes`, goes by twos."""
     found = Pairs()
-    moved = [op for op in wide if element(_moved(op).type) is f16]
+    moved = [op for op in wide if element(_moved(op).type) in dtypes]
     if not moved:
         return found
     uses: dict[Value, list[Op]] = {}
@@ -79,17 +79,17 @@ def _narrowed(value: Value) -> bool:
 
 
 def widened(e: Encoder, value: Value) -> int:
-    """The f32 of an f16 that lies in a word."""
+    """The f32 of a 16-bit float that lies in a word."""
     m, (word, half) = e.m, e.pairs.held[value]
+    if element(value.type) is bf16:
+        return bfloat.half_to_f32(m, word, half)
     kind, pair = halffloat.types(m)
     both = m.put(Code.Bitcast, pair, word)
     return m.put(Code.FConvert, m.f32, m.put(Code.CompositeExtract, kind, both, half))
 
 
 def joined(e: Encoder, pack: Op) -> list[int]:
-    """Words of the f16 that a pack holds, two in each."""
-    m, sources = e.m, [e.pairs.source[a] for a in pack.args]
-    kind, pair = halffloat.types(m)
-    halves = [m.put(Code.FConvert, kind, x) for x in sources]
-    twos = (halves[n : n + 2] for n in range(0, len(halves), 2))
-    return [m.put(Code.Bitcast, m.u32, m.put(Code.CompositeConstruct, pair, *t)) for t in twos]
+    """Words of the 16-bit floats that a pack holds, two in each."""
+    sources = [e.pairs.source[a] for a in pack.args]
+    word = bfloat.word_of if element(pack.args[0].type) is bf16 else halffloat.word_of
+    return [word(e, *sources[n : n + 2]) for n in range(0, len(sources), 2)]

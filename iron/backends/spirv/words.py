@@ -143,6 +143,7 @@ class Capability(IntEnum):
     DenormPreserve = 4464
     SignedZeroInfNanPreserve = 4466
     RoundingModeRTE = 4467
+    BFloat16Type = 5116
     DotProductInput4x8BitPacked = 6018
     DotProduct = 6019
 
@@ -199,7 +200,9 @@ class Glsl(IntEnum):
     FAbs = 4
     Floor = 8
     Ceil = 9
+    Exp2 = 29
     Sqrt = 31
+    InverseSqrt = 32
     Fma = 50
     FindILsb = 73
     FindUMsb = 75
@@ -214,9 +217,11 @@ class Scope(IntEnum):
 
 
 RELAXED = 0x0
-GROUP_BARRIER = 0x148  # acquire and release, of storage buffers and of group memory
+GROUP_MEMORY = 0x108  # acquire and release, of group memory
+EVERYTHING = 0x148  # of storage buffers too
 
 BYTES_OF_A_WORD = 0  # PackedVectorFormat4x8Bit
+BFLOAT16 = 0  # an encoding of floats
 GLCOMPUTE = 5
 LOGICAL, GLSL450 = 0, 1
 
@@ -224,7 +229,7 @@ _TYPES = {
     Code.TypeVoid: "r",
     Code.TypeBool: "r",
     Code.TypeInt: "rnn",
-    Code.TypeFloat: "rn",
+    Code.TypeFloat: "rn*",
     Code.TypeVector: "rin",
     Code.TypeArray: "rii",
     Code.TypeRuntimeArray: "ri",

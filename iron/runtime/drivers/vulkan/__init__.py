@@ -160,10 +160,15 @@ class _Opened:
         def run(kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
             self.load(kernel).bind(arrays, {}, {}, (groups,))()
 
-        self.target = replace(offered, features=offered.features | measure.MEASURED)
+        unable = set[str]() if offered.has("bfloat16") else {"exact_bfloat"}
+        tried = measure.MEASURED - unable
+        self.target = replace(offered, features=offered.features | tried)
         measure.check_lanes(offered, run)
         found = measure.exactness(offered, run)
-        return replace(offered, features=offered.features | found)
+        if "exact_bfloat" in tried and measure.rounds_bfloat(offered, run):
+            found |= {"exact_bfloat"}
+        near = measure.approximations(offered, run)
+        return replace(offered, features=offered.features | found, approximations=near)
 
     def load(self, kernel: Kernel) -> VulkanExecutable:
         """A lowered kernel; what the device lacks for it is found when its first form is made."""

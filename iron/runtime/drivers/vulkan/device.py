@@ -29,23 +29,27 @@ KINDS = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
 PREFERENCE = (2, 1, 3, 4, 0)
 INTEGRATED, CPU = 1, 4
 NO_DRIVER = -9
+PUSHING = "VK_KHR_push_descriptor"
 
 # Subgroup operations that collectives are made of, and the bits that promise them.
 SUBGROUP_OPERATIONS = {"basic": 0x1, "ballot": 0x8, "shuffle": 0x10, "relative shuffle": 0x20}
 
 # Feature of ours -> the structure and the flag that switch it on.
-FLAGS: dict[str, tuple[int, int]] = {
-    "float64": (0, 39),
-    "int64": (0, 40),
-    "int16": (0, 41),
-    "storage16": (1, 0),
-    "storage8": (2, 2),
-    "float16": (2, 7),
-    "int8": (2, 8),
-    "subgroup_size_control": (3, 7),
-    "full_subgroups": (3, 8),
-    "integer_dot": (3, 13),
+FLAGS: dict[str, tuple[type[r.Chained], int]] = {
+    "float64": (p.Features2, 39),
+    "int64": (p.Features2, 40),
+    "int16": (p.Features2, 41),
+    "storage16": (p.Features11, 0),
+    "storage8": (p.Features12, 2),
+    "float16": (p.Features12, 7),
+    "int8": (p.Features12, 8),
+    "subgroup_size_control": (p.Features13, 7),
+    "full_subgroups": (p.Features13, 8),
+    "integer_dot": (p.Features13, 13),
+    "bfloat16": (p.FeaturesBfloat16, 0),
 }
+EXTENDED = (p.FeaturesBfloat16,)
+"""Structures that belong to extensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +140,11 @@ def describe(api: Api, handle: int) -> Found:
     whole = p.DeviceProperties2(pNext=C.addressof(subgroup))
     api.vkGetPhysicalDeviceProperties2(handle, C.addressof(whole))
     properties = whole.properties
-    structures = feature_structures(properties.apiVersion)
+    extensions = frozenset(_extensions(api, handle))
+    structures = feature_structures(properties.apiVersion, extensions)
     if properties.apiVersion >= VERSION_1_2:
-        api.vkGetPhysicalDeviceFeatures2(handle, C.addressof(structures[0]))
-    features = {
-        n for n, (s, at) in FLAGS.items() if s < len(structures) and structures[s].flags[at]
-    }
+        api.vkGetPhysicalDeviceFeatures2(handle, C.addressof(structures[p.Features2]))
+    features = {n for n, (s, at) in FLAGS.items() if s in structures and structures[s].flags[at]}
     for feature, flags in (
         ("denorm_preserve", floats.shaderDenormPreserve),
         ("signed_zero_inf_nan", floats.shaderSignedZeroInfNanPreserve),
@@ -157,16 +160,18 @@ def describe(api: Api, handle: int) -> Found:
         subgroup,
         floats,
         frozenset(features),
-        frozenset(_extensions(api, handle)),
+        extensions,
         f"{floats.driverName.decode()} {floats.driverInfo.decode()}".strip(),
     )
 
 
-def feature_structures(version: int) -> list[Any]:
-    """The chain of feature structures that a version of the interface knows."""
-    kinds = (p.Features2, p.Features11, p.Features12, p.Features13)
-    made = [kind() for kind in kinds[: 4 if version >= VERSION_1_3 else 3]]
-    for before, after in pairwise(made):
+def feature_structures(version: int, extensions: frozenset[str]) -> dict[type[r.Chained], Any]:
+    """The chain of feature structures that a device of this version knows, its head first."""
+    kinds: list[type[r.Chained]] = [p.Features2, p.Features11, p.Features12]
+    kinds += [p.Features13] if version >= VERSION_1_3 else []
+    kinds += [kind for kind in EXTENDED if kind.EXTENSION in extensions]
+    made = {kind: kind() for kind in kinds}
+    for before, after in pairwise(made.values()):
         before.pNext = C.addressof(after)
     return made
 
@@ -236,14 +241,16 @@ class Device:
         queue = r.DeviceQueueCreateInfo(
             queueFamilyIndex=self.family, queueCount=1, pQueuePriorities=C.pointer(priority)
         )
-        wanted = tuple(e for e in ("VK_KHR_push_descriptor",) if push and e in found.extensions)
-        structures = feature_structures(found.api)
+        push = push and PUSHING in found.extensions
+        wanted = [k.EXTENSION for k in EXTENDED if k.EXTENSION in found.extensions]
+        wanted += [PUSHING] if push else []
+        structures = feature_structures(found.api, found.extensions)
         for feature, (structure, flag) in FLAGS.items():
             if feature in found.features:
                 structures[structure].flags[flag] = 1
-        extension_names = names(wanted)
+        extension_names = names(tuple(wanted))
         create = r.DeviceCreateInfo(
-            pNext=C.addressof(structures[0]),
+            pNext=C.addressof(structures[p.Features2]),
             queueCreateInfoCount=1,
             pQueueCreateInfos=C.pointer(queue),
             enabledExtensionCount=len(wanted),
@@ -254,7 +261,7 @@ class Device:
         self.queue = C.c_void_p()
         self.api.vkGetDeviceQueue(self.handle, self.family, 0, C.addressof(self.queue))
         self.push_descriptors: Any = None
-        if wanted:
+        if push:
             self.push_descriptors = self.api.of_device(
                 self.handle, "vkCmdPushDescriptorSetKHR", None, *PUSH_DESCRIPTOR_SET
             )

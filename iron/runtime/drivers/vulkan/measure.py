@@ -5,7 +5,8 @@ device's own fused multiply-add, quotient and square root round once, also a quo
 which compilers make a product with its reciprocal; and whether its compiler takes x + 0, 0 * x,
 0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
 
-A result below the normal numbers may be 0 on a device that does not preserve those.
+A result below the normal numbers may be 0 on a device that does not preserve those. Functions of
+the `fast_` kind are the device's own where they are within the bounds of their rows.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DType, f32, i32, u32
+from iron.dtypes import DType, bf16, f32, i32, u32
 from iron.errors import error
 from iron.ir import scalar
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Param, Value
+from iron.ir.table import TABLE
 from iron.ir.types import tensor
-from iron.targets.target import Target
+from iron.targets.target import Approximation, Target
 
-MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero", "exact_half"})
+MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero", "exact_bfloat"})
+FAST = ("fast_exp2", "fast_rcp", "fast_rsqrt")
+FAST_COUNT = 1 << 14
 COUNT = 1024
 GROUPS = 4
 ZERO = np.float32(0.0)
@@ -132,6 +136,90 @@ def _computing(simd: int, names: list[str]) -> Kernel:
 def _place(b: Builder, thread: Value, threads: int) -> Value:
     start = b.emit("mul", b.emit("group", attrs=(0, i32)), b.const(threads, i32))
     return b.emit("add", start, thread)
+
+
+# --- functions that may be approximate ------------------------------------------------------------
+
+
+def approximations(target: Target, run: Run) -> tuple[Approximation, ...]:
+    """The `fast_` functions that the device computes within the bounds of their rows."""
+    x = fast_operands()
+    out = {name: np.zeros(FAST_COUNT, np.float32) for name in FAST}
+    run(_approximating(target.simd), {"x": x, **out}, FAST_COUNT // (2 * target.simd))
+    worst = {name: farthest(name, x, out[name]) for name in FAST}
+    return tuple(Approximation(n, ulp) for n, ulp in worst.items() if ulp <= TABLE[n].ulp)
+
+
+def fast_operands() -> Host:
+    """Numbers of all normal sizes and the special ones, a half of them small enough for 2^x."""
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal(FAST_COUNT) * 2.0 ** rng.integers(-124, 124, FAST_COUNT)
+    x[::2] = rng.uniform(-130, 128, FAST_COUNT // 2)
+    x[:8] = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 128.0, -1e30)
+    return x.astype(np.float32)
+
+
+def farthest(name: str, x: Host, got: Host) -> float:
+    """The largest error in ulp; 0 is right for what is below 2^-125."""
+    with scalar.quiet():
+        wide = np.abs(x.astype(np.float64)) if name == "fast_rsqrt" else x.astype(np.float64)
+        truth = TABLE[name].truth
+        assert truth is not None
+        want = truth(wide)
+        near = want.astype(np.float32)
+        error = np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(near))
+    plain = np.isfinite(near) & (np.abs(want) >= 2.0**-125)
+    special = np.where(np.isfinite(near), np.abs(got) <= 2.0**-125, same_kind(got, near))
+    if not special[~plain].all() or not np.isfinite(got[plain]).all():
+        return float("inf")
+    return float(error[plain].max())
+
+
+def same_kind(got: Host, want: Host) -> Host:
+    """Equal infinities, or both NaN."""
+    return (got == want) | ((got != got) & (want != want))
+
+
+def _approximating(simd: int) -> Kernel:
+    def body(b: Builder, x: Value, *outs: Value) -> None:
+        at = _place(b, b.emit("thread", attrs=(i32,)), 2 * simd)
+        value = b.emit("load", x, at, attrs=(0,))
+        size = b.emit("abs", value)
+        for name, out in zip(FAST, outs, strict=True):
+            made = b.emit(name, size if name == "fast_rsqrt" else value)
+            b.emit_all("store", (out, at, made))
+
+    sides = [("x", f32, "in"), *((name, f32, "out") for name in FAST)]
+    return _kernel("approximations", sides, body, 2 * simd, simd)
+
+
+def rounds_bfloat(target: Target, run: Run) -> bool:
+    """Whether the device's conversion to bf16 rounds to nearest even and keeps NaN one."""
+    x, got = bfloat_operands(), np.zeros(COUNT, bf16.np)
+    run(_converting(target.simd), {"x": x, "y": got}, COUNT // (2 * target.simd))
+    with scalar.quiet():
+        want = x.astype(bf16.np)
+        right = (got.view(np.uint16) == want.view(np.uint16)) | ((x != x) & (got != got))
+    return bool(right.all())
+
+
+def _converting(simd: int) -> Kernel:
+    def body(b: Builder, x: Value, y: Value) -> None:
+        at = _place(b, b.emit("thread", attrs=(i32,)), 2 * simd)
+        made = b.emit("cast", b.emit("load", x, at, attrs=(0,)), attrs=(bf16,))
+        b.emit_all("store", (y, at, made))
+
+    return _kernel("bfloat", [("x", f32, "in"), ("y", bf16, "out")], body, 2 * simd, simd)
+
+
+def bfloat_operands() -> Host:
+    """Bits of all kinds: ties, subnormals, what overflows when it is rounded, NaN."""
+    rng = np.random.default_rng(13)
+    bits = rng.integers(0, 1 << 32, COUNT, np.uint32)
+    bits[::4] = bits[::4] & 0xFFFF0000 | 0x8000  # ties
+    bits[1::8] &= 0x807FFFFF  # subnormal
+    bits[:6] = (0x7F7FFFFF, 0xFF7FFFFF, 0x7F800001, 0x7F800000, 0xFFFFFFFF, 0x80000000)
+    return bits.view(np.float32)
 
 
 def _kernel(

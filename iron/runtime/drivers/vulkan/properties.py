@@ -158,6 +158,22 @@ class Features13(Chained):
     _fields_ = (*HEAD, ("flags", u32 * 15))
 
 
+class FeaturesBfloat16(Chained):
+    """VkPhysicalDeviceShaderBfloat16FeaturesKHR."""
+
+    TYPE = 1000141000
+    EXTENSION = "VK_KHR_shader_bfloat16"
+    _fields_ = (*HEAD, ("flags", u32 * 3))
+
+
+class FeaturesCooperativeMatrix(Chained):
+    """VkPhysicalDeviceCooperativeMatrixFeaturesKHR."""
+
+    TYPE = 1000506000
+    EXTENSION = "VK_KHR_cooperative_matrix"
+    _fields_ = (*HEAD, ("flags", u32 * 2))
+
+
 class QueueFamilyProperties(C.Structure):
     """What the queues of a family can do."""
 

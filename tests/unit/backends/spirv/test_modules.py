@@ -1,5 +1,6 @@
 """Every library kernel is a valid module on a usual device and on the least one."""
 
+from dataclasses import replace
 from struct import pack, unpack
 from typing import Any
 
@@ -14,9 +15,10 @@ from iron.front.bind import TensorArg, bind
 from iron.front.specialise import traced
 from iron.lang import In, Out, dims, each, kernel
 from iron.lang.declare import KernelFunction
+from iron.targets.nvidia import APPROXIMATIONS
 from iron.targets.vulkan import LEAST, USUAL
 from iron.worker.discover import kernels, modules
-from tests.unit.backends.spirv.validator import complaint
+from tests.unit.backends.spirv.validator import complaint, version
 
 AGAIN = True
 (N,) = dims("N")
@@ -27,6 +29,12 @@ KERNELS = {
     for name, found in kernels(module).items()
     if isinstance(found, KernelFunction)
 }
+
+
+EXACT = {"exact_bfloat", "exact_division", "exact_sqrt", "exact_zero", "fused_fma"}
+MODERN = replace(USUAL, features=USUAL.features | EXACT, approximations=APPROXIMATIONS)
+"""A device that was seen to do everything itself."""
+PLAIN = replace(MODERN, features=MODERN.features - {"exact_bfloat"}, approximations=())
 
 
 def encoded(name: str, target=USUAL) -> Encoded:
@@ -58,6 +66,42 @@ def test_an_f16_that_is_used_again_is_rounded_in_integers(again: bool, monkeypat
     made = encode(lower(traced(rounded, bound, simd=32).kernel), USUAL)
     assert complaint(made.words) == ""
     assert ("OpFConvert %f16" in disassemble(made.words)) == (not again)
+
+
+def forms_of(name: str, dtype: str, target=MODERN, **variant: str) -> list[str]:
+    """The texts of a kernel's forms on a device, each a valid module."""
+    lowered = lower(choose(KERNELS[name], target, dtype, variant).kernel, target)
+    made = [f.code.words for f in forms(lowered, lambda body, words: encode(body, target, words))]
+    assert [complaint(words) for words in made] == [""] * len(made)
+    return [disassemble(words) for words in made]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_two_16_bit_floats_are_converted_at_once(dtype: str):
+    if version() < 2025:
+        pytest.skip("this spirv-val knows no bf16: pip install 'iron-kernels[vulkan]'")
+    wide, *_ = forms_of("unary", dtype, OP="silu")
+    assert wide.count("OpFConvert") == 4 + (8 if dtype == "f16" else 0)  # 8 neighbours
+    assert (wide.count("OpTypeFloat 16 0") == 1) == (dtype == "bf16")
+    integers, *_ = forms_of("unary", dtype, PLAIN, OP="silu")
+    assert (integers.count("OpFConvert") == 0) == (dtype == "bf16")
+
+
+def test_fast_functions_are_the_devices_where_it_has_them():
+    own, bodies = (
+        forms_of("unary", "f16", target, OP="exp", MATH="fast")[0] for target in (MODERN, PLAIN)
+    )
+    assert own.count("Exp2") == 8  # one for each neighbour
+    assert own.count("Fma") == 0
+    assert bodies.count("Exp2") == 0
+    assert bodies.count("Fma") > 8
+
+
+def test_collectives_outside_loops_have_one_barrier_each():
+    sums, *_ = forms_of("layer_norm", "f32", USUAL)
+    assert sums.count("OpControlBarrier") == 2
+    assert "OpLoopMerge" not in sums  # a row of 2048 is held, its totals are read side by side
+    assert sums.count("OpSelect ") == 0  # sums mind no order of lanes
 
 
 def test_the_validator_is_heard():

@@ -1,5 +1,6 @@
 """The SPIR-V validator, from the path or beside the interpreter."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -19,3 +20,9 @@ def complaint(words: bytes) -> str:
     command = [validator(), "--target-env", "vulkan1.2", "-"]
     done = subprocess.run(command, input=words, capture_output=True, check=False)
     return (done.stdout + done.stderr).decode().strip() if done.returncode else ""
+
+
+def version() -> int:
+    """The year of the validator's release."""
+    done = subprocess.run([validator(), "--version"], capture_output=True, text=True, check=False)
+    return int(re.findall(r"v(\d{4})", done.stdout)[0])

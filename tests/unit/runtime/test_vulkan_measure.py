@@ -1,0 +1,104 @@
+"""What a device is found to do, from results that are right and results that are not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iron.dtypes import bf16
+from iron.ir.core import Kernel
+from iron.ir.table import TABLE
+from iron.runtime.drivers.vulkan import measure
+from iron.targets.target import Target
+from iron.targets.vulkan import USUAL
+
+Host = np.ndarray[Any, Any]
+
+
+def truth(name: str, x: Host) -> Host:
+    """The function rounded once."""
+    wide = np.abs(x.astype(np.float64)) if name == "fast_rsqrt" else x.astype(np.float64)
+    found = TABLE[name].truth
+    assert found is not None
+    with np.errstate(all="ignore"):
+        return found(wide).astype(np.float32)
+
+
+def device(wrong: str = "") -> measure.Run:
+    """A device that computes to the last bit, but for `wrong`, which is 5 ulp off."""
+
+    def run(kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
+        for name in measure.FAST:
+            made = truth(name, arrays["x"])
+            if name == wrong:
+                made[100:] = (made.view(np.int32)[100:] + 5).view(np.float32)
+            arrays[name][:] = made
+
+    return run
+
+
+def kept(run: measure.Run, target: Target = USUAL) -> set[str]:
+    return {a.op for a in measure.approximations(target, run)}
+
+
+def test_functions_within_their_bounds_are_the_devices():
+    assert kept(device()) == set(measure.FAST)
+
+
+@pytest.mark.parametrize("name", measure.FAST)
+def test_a_function_beyond_its_bound_is_written_out(name: str):
+    assert kept(device(name)) == set(measure.FAST) - {name}
+
+
+@pytest.mark.parametrize("name", measure.FAST)
+def test_infinities_and_nan_must_be_right(name: str):
+    x = measure.fast_operands()
+    made = truth(name, x)
+    assert measure.farthest(name, x, made) <= 0.5
+    for place in np.flatnonzero(~np.isfinite(made))[:4]:
+        with_other = made.copy()
+        with_other[place] = np.float32(1.0)
+        assert measure.farthest(name, x, with_other) == np.inf
+
+
+def test_what_is_tiny_may_be_zero():
+    x = np.float32([-126.5, -130.0, 1.0])
+    assert measure.farthest("fast_exp2", x, np.float32([0, 0, 2])) == 0.0
+    assert measure.farthest("fast_exp2", x, np.float32([0, 1e-30, 2])) == np.inf
+
+
+def converting(convert: Any) -> measure.Run:
+    """A device that makes the bits of bf16 by `convert`."""
+
+    def run(kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
+        arrays["y"].view(np.uint16)[:] = convert(arrays["x"])
+
+    return run
+
+
+def to_even(x: Host) -> Host:
+    with np.errstate(all="ignore"):
+        return x.astype(bf16.np).view(np.uint16)
+
+
+def truncated(x: Host) -> Host:
+    return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def away(x: Host) -> Host:
+    """Ties to the larger one; right everywhere else."""
+    up = (x.view(np.uint32).astype(np.uint64) + 0x8000 >> 16).astype(np.uint16)
+    return np.where(x != x, to_even(x), up)
+
+
+def flushed(x: Host) -> Host:
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, 0, to_even(x))
+
+
+def test_a_conversion_to_nearest_even_is_the_devices():
+    assert measure.rounds_bfloat(USUAL, converting(to_even))
+
+
+@pytest.mark.parametrize("convert", [truncated, away, flushed])
+def test_another_rounding_is_done_in_integers(convert: Any):
+    assert not measure.rounds_bfloat(USUAL, converting(convert))
