@@ -7,6 +7,7 @@ lie in `first .. end - 1`. `args` is a block of 8-byte fields described by `Fiel
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iron.analysis.uniform import uniformity
@@ -20,11 +21,12 @@ from iron.backends.cpu import (
     memory,
     nibbles,
     pieces,
+    runs,
     scaling,
 )
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.simt import split
-from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, ScalarForm
+from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, Runs, ScalarForm
 from iron.backends.cpu.types import scalar
 from iron.backends.cpu.writer import Writer
 from iron.dtypes import DType
@@ -247,7 +249,7 @@ def _scalar_cast(x: Lanes, op: Op, operands: list[str]) -> str:
 def _or_looked_up(rule: Rule) -> Rule:
     """`rule`, where the result is not a look-up of a four-bit code."""
 
-    def emit(e: Emitter, op: Op) -> list[Names]:
+    def emit(e: Emitter, op: Op) -> Sequence[Names | Runs]:
         level = nibbles.looked_up(e, op)
         return rule(e, op) if level is None else [(level,)]
 
@@ -255,14 +257,14 @@ def _or_looked_up(rule: Rule) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(arith.SPELLINGS, _or_looked_up(_elementwise)),
-    **convert.RULES,
+    **dict.fromkeys(arith.SPELLINGS, _or_looked_up(runs.in_runs(_elementwise))),
+    **{name: runs.in_runs(rule) for name, rule in convert.RULES.items()},
     **dots.RULES,
     **memory.RULES,
     **control.RULES,
     **group.RULES,
-    "cast": _or_looked_up(convert.RULES["cast"]),
-    "bitcast": _or_looked_up(convert.RULES["bitcast"]),
+    "cast": _or_looked_up(runs.in_runs(convert.RULES["cast"])),
+    "bitcast": _or_looked_up(runs.in_runs(convert.RULES["bitcast"])),
     "load": _or_looked_up(memory.RULES["load"]),
 }
 

@@ -72,9 +72,10 @@ def _either_way(
         with e.nested(), e.masked(held), e.strides.assuming(known):
             for place in op.args:
                 _make(e, place, late)
-            for cell, names in zip(cells, e.rules[op.name](e, op), strict=True):
-                for c, name in zip(cell, names, strict=True):
-                    e.w.do(f"store {e.type(op.results[0])} {name}, ptr {c}")
+            e.op(op)
+            for cell, result in zip(cells, op.results, strict=True):
+                for c, name in zip(cell, e.names(result), strict=True):
+                    e.w.do(f"store {e.type(result)} {name}, ptr {c}")
         e.w.jump(end)
     e.w.label(end)
     for result, cell in zip(op.results, cells, strict=True):
@@ -83,7 +84,7 @@ def _either_way(
 
 def _make(e: Emitter, value: Value, late: set[Op]) -> None:
     """Emits what `value` needs of the ops that were left out."""
-    if value.op in late and value not in e.scope.names:
+    if value.op in late and not e.known(value):
         for operand in value.op.args:
             _make(e, operand, late)
         e.op(value.op)

@@ -7,13 +7,13 @@ scatter. Lanes that are masked off touch no memory.
 
 from __future__ import annotations
 
-from iron.backends.cpu import arith
+from iron.backends.cpu import arith, runs
 from iron.backends.cpu.address import Address, address
 from iron.backends.cpu.ahead import prefetch
 from iron.backends.cpu.gather import each_active_lane, gather, scatter
 from iron.backends.cpu.lanes import Lanes
-from iron.backends.cpu.state import Emitter, Names
-from iron.backends.cpu.types import in_memory, lanes, scalar, suffix
+from iron.backends.cpu.state import Emitter, Names, Runs
+from iron.backends.cpu.types import in_memory, lanes, suffix
 from iron.dtypes import DType, u8
 from iron.ir.core import Op
 from iron.ir.types import Tensor
@@ -31,20 +31,22 @@ FARTHEST = 4
 """The greatest lane stride served by wide loads and shuffles."""
 
 
-def _load(e: Emitter, op: Op) -> list[Names]:
+def _load(e: Emitter, op: Op) -> list[Names | Runs]:
     buffer, *indices = op.args
     (result,) = op.results
     elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
     where = address(e, buffer, indices)
-    raw, width = _parts(e, elem, where, n)
+    length = runs.of_pattern(e, where.pattern) if n == 1 else 1
+    if length > 1:
+        raw, width = [_scattered_load(e, elem, where, 0, length)], e.lanes // length
+    else:
+        raw, width = _parts(e, elem, where, n)
     if where.stride == n and (n == 1 or where.step == "1"):
         prefetch(e, buffer, indices, where.base, e.lanes * n * elem.bytes)
     if elem.kind == "b":
         x = Lanes(e.w, u8, width)
         raw = [x.compare("ne", r, x.const(0)) for r in raw]
-    if width != e.width(result):
-        raw = [e.w.splat(r, scalar(elem), e.lanes) for r in raw]
-    return [tuple(raw)]
+    return [Runs(e.lanes // width, tuple(raw)) if width != e.width(result) else tuple(raw)]
 
 
 def _parts(e: Emitter, elem: DType, where: Address, n: int) -> tuple[list[str], int]:
@@ -67,8 +69,11 @@ def _is_near(e: Emitter, pattern: tuple[int, ...]) -> bool:
     return max(pattern) - min(pattern) < FARTHEST * e.lanes
 
 
-def _scattered_load(e: Emitter, elem: DType, where: Address, component: int) -> str:
-    """Lanes at known places close together: one wide load and a shuffle."""
+def _scattered_load(
+    e: Emitter, elem: DType, where: Address, component: int, length: int = 1
+) -> str:
+    """Lanes at known places close together: one wide load and a shuffle. Of lanes that are equal
+    in runs of `length`, one for each run."""
     assert where.pattern is not None
     low = min(where.pattern)
     places = [p - low for p in where.pattern]
@@ -76,7 +81,7 @@ def _scattered_load(e: Emitter, elem: DType, where: Address, component: int) -> 
     for lane, place in enumerate(places):
         users[place].append(lane)
     whole = _shared_load(e, elem, where.at(e, low + component), users)
-    return e.w.pick(whole, where.ll, len(users), places)
+    return e.w.pick(whole, where.ll, len(users), places[::length])
 
 
 def _shared_load(e: Emitter, elem: DType, pointer: str, users: list[list[int]]) -> str:

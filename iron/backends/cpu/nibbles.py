@@ -67,7 +67,8 @@ def _find(value: Value, known: dict[Value, Found | None]) -> Found | None:
     if op is None or isinstance(value.type, Tensor) or element(value.type) is not value.type:
         return None
     if (code := _code(op)) is not None:
-        return code, np.arange(CODES, dtype=element(value.type).np)
+        held = CODES - 1 if op.name == "shr" else int(const_of(op.args[1]))
+        return code, (np.arange(CODES) & held).astype(element(value.type).np)
     if op.name == "load":
         return _level(op, known)
     whole = op.name == "bitcast" and element(op.args[0].type).bits == element(value.type).bits
@@ -97,7 +98,7 @@ def _code(op: Op) -> Value | None:
     if op.name not in ("and", "shr") or not is_const(op.args[1]) or element(value.type).bits != 32:
         return None
     by = int(const_of(op.args[1]))
-    if op.name == "and" and by == CODES - 1:
+    if op.name == "and" and 0 < by < CODES:
         return op.args[0]
     return value if op.name == "shr" and by == 28 and value.type is u32 else None
 

@@ -52,7 +52,7 @@ def _of(ops: list[Op], name: str) -> tuple[Value, ...]:
 
 
 def _is_flat(e: Emitter, flat: Value, length: Value) -> bool:
-    if e.varies(length) or element(flat.type).bits != 32 or flat not in e.scope.names:
+    if e.varies(length) or element(flat.type).bits != 32 or not e.known(flat):
         return False
     stride = e.lane_stride(flat)
     return stride is not None and stride > 0

@@ -24,7 +24,16 @@ from iron.targets.target import Target
 Names = tuple[str, ...]
 """A value's components: one for a scalar, one an element for a vector; each has its lanes."""
 
-Rule = Callable[["Emitter", Op], "list[Names]"]
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """A value whose lanes are equal in runs of `length`: a lane of its components for each run."""
+
+    length: int
+    names: Names
+
+
+Rule = Callable[["Emitter", Op], "Sequence[Names | Runs]"]
 
 ScalarForm = Callable[[Lanes, Op, list[str]], str]
 """An op on scalars that stand for lane 0 of its operands."""
@@ -50,10 +59,12 @@ class Slot:
 
 @dataclass(slots=True)
 class Scope:
-    """Names computed so far in a piece, and scalars that stand for lane 0 of affine values."""
+    """Names computed so far in a piece, values known as runs of equal lanes, and scalars that
+    stand for lane 0 of affine values."""
 
     names: dict[Value, Names]
     anchors: dict[Value, str]
+    runs: dict[Value, Runs]
 
 
 class Emitter:
@@ -94,7 +105,7 @@ class Emitter:
         self.places: dict[Value, Fixed | Slot] = {}
         self.partials: dict[tuple[Op, int], tuple[list[str], list[tuple[str, int]]]] = {}
         self.streamed: frozenset[Value] = frozenset()
-        self.scope = Scope({}, {})
+        self.scope = Scope({}, {}, {})
         self._combined = _inside_combiners(kernel.body)
 
     # --- what a value is --------------------------------------------------------------------------
@@ -134,6 +145,8 @@ class Emitter:
     def _own_names(self, value: Value) -> Names:
         if (known := self.scope.names.get(value)) is not None:
             return known
+        if (runs := self.scope.runs.get(value)) is not None:
+            return self._kept(value, self.spread(value, runs))
         if is_const(value):
             return (literal(const_of(value), element(value.type)),)
         place = self.places.get(value)
@@ -141,7 +154,7 @@ class Emitter:
             return place.names
         if value in self.rematerialised and value.op is not None:
             self.op(value.op)
-            return self.scope.names[value]
+            return self._own_names(value)
         if place is None:
             raise error("E0901", f"no place for {value} of {value.op}")
         names = tuple(
@@ -152,6 +165,22 @@ class Emitter:
         if self.varies(value) and not count(value.type):
             self.scope.anchors[value] = self._lane(value, names[0], 0)
         return names
+
+    def _kept(self, value: Value, names: Names) -> Names:
+        self.scope.names[value] = names
+        return names
+
+    def spread(self, value: Value, runs: Runs, length: int = 1) -> Names:
+        """The components of a value with a lane for each `length` lanes of it, from longer runs."""
+        if runs.length == length:
+            return runs.names
+        ll, width = scalar(element(value.type)), self.lanes // runs.length
+        at = [i * length // runs.length for i in range(self.lanes // length)]
+        return tuple(self.w.pick(n, ll, width, at) for n in runs.names)
+
+    def known(self, value: Value) -> bool:
+        """True when `value` was computed in the current scope."""
+        return value in self.scope.names or value in self.scope.runs
 
     def _lane(self, value: Value, name: str, at: int) -> str:
         return self.w.let(f"extractelement {self.type(value)} {name}, i64 {at}")
@@ -164,7 +193,7 @@ class Emitter:
     def nested(self) -> Generator[None]:
         """A scope whose names end with it."""
         kept = self.scope
-        self.scope = Scope(dict(kept.names), dict(kept.anchors))
+        self.scope = Scope(dict(kept.names), dict(kept.anchors), dict(kept.runs))
         try:
             yield
         finally:
@@ -174,7 +203,7 @@ class Emitter:
     def fresh_scope(self) -> Generator[None]:
         """A scope that begins empty, as each piece does."""
         kept = self.scope
-        self.scope = Scope({}, {})
+        self.scope = Scope({}, {}, {})
         try:
             yield
         finally:
@@ -242,8 +271,11 @@ class Emitter:
         rule = self.rules.get(op.name)
         if rule is None:
             raise error("E0901", f"the CPU backend has no rule for `{op.name}`", op.loc)
-        for result, names in zip(op.results, rule(self, op), strict=True):
-            self.scope.names[result] = names
+        for result, found in zip(op.results, rule(self, op), strict=True):
+            if isinstance(found, Runs):
+                self.scope.runs[result] = found
+            else:
+                self.scope.names[result] = found
 
     def body(self, block: Block) -> tuple[Value, ...]:
         """Emits a region's ops and returns what it yields."""
@@ -254,7 +286,7 @@ class Emitter:
 
     def step(self, op: Op, following: Sequence[Op]) -> None:
         """Emits an op of a sequence, unless an earlier reduction took it along."""
-        if op.name != "reduce" or any(r not in self.scope.names for r in op.results):
+        if op.name != "reduce" or not all(self.known(r) for r in op.results):
             self.following = following
             self.op(op)
 

@@ -62,7 +62,7 @@ def _neighbours(e: Emitter, op: Op) -> Iterator[Op]:
         if other.name != "reduce" or _kind(other) != _kind(op):
             return
         operand = other.args[0]
-        if operand not in e.scope.names or not e.varies(operand):
+        if not e.known(operand) or not e.varies(operand):
             return
         yield other
 

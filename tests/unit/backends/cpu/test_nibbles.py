@@ -73,11 +73,34 @@ def test_the_top_nibble_needs_no_mask():
     both(decoding(signed, -1, 28), {"x": x, "y": np.zeros(32, np.float32)})
 
 
-@pytest.mark.parametrize(("mask", "shift"), [(31, 4), (7, 4), (-1, 27), (-1, 4)])
+@pytest.mark.parametrize(("mask", "shift"), [(31, 4), (23, 4), (0, 4), (-1, 27), (-1, 4)])
 def test_other_fields_are_computed(mask: int, shift: int):
     assert LOOK_UP not in compile_kernel(decoding(signed, mask, shift), X86_64_V4).text
     x = RNG.integers(0, 1 << 32, 32, dtype=np.uint32)
     both(decoding(signed, mask, shift), {"x": x, "y": np.zeros(32, np.float32)})
+
+
+@pytest.mark.parametrize("mask", [1, 7, 8, 10])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_part_of_a_nibble_is_one_too(form, mask: int):
+    kernel = decoding(form, mask)
+    assert LOOK_UP in compile_kernel(kernel, X86_64_V4).text
+    x = RNG.integers(0, 1 << 32, 32, dtype=np.uint32)
+    both(kernel, {"x": x, "y": np.zeros(32, np.float32)})
+
+
+def test_parts_of_one_nibble_meet_in_one_look_up():
+    """Sign and magnitude of E2M1: simplification leaves `x & 7` of `(x & 15) & 7`."""
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", u32), p.tensor("y", f32, "inout")
+    word = p.load(x, p.thread())
+    sign = p.emit("shl", p.emit("and", word, p.const(8, u32)), p.const(28, u32))
+    size = p.emit("shl", p.emit("and", word, p.const(7, u32)), p.const(22, u32))
+    p.store(y, p.thread(), p.emit("bitcast", p.emit("or", sign, size), attrs=(f32,)))
+    kernel = p.done()
+    assert compile_kernel(kernel, X86_64_V4).text.count(LOOK_UP) == 2  # registers of 16 lanes
+    x = RNG.integers(0, 1 << 32, 32, dtype=np.uint32)
+    both(kernel, {"x": x, "y": np.zeros(32, np.float32)})
 
 
 def test_two_nibbles_are_no_function_of_one():
