@@ -16,6 +16,7 @@ from iron.check.expand import Declared
 from iron.dtypes import of_numpy
 from iron.errors import error
 from iron.front import Binding, PackedArg, TensorArg, bind, traced
+from iron.front.bind import LEAST_SHARED
 from iron.ir.core import Kernel
 from iron.ir.host import evaluate
 from iron.ir.interp import run
@@ -66,7 +67,12 @@ def interpret(declared: Declared, arguments: Mapping[str, Any], simd: int = SIMD
 
 
 def read_call(
-    declared: Declared, arguments: Mapping[str, Any], simd: int = SIMD, *, narrow: bool = False
+    declared: Declared,
+    arguments: Mapping[str, Any],
+    simd: int = SIMD,
+    *,
+    narrow: bool = False,
+    shared_bytes: int = LEAST_SHARED,
 ) -> Interpreted:
     """The kernel specialised for a call with numpy arrays, packed weights, numbers and Consts.
 
@@ -89,7 +95,9 @@ def read_call(
     consts = {n: v for n, v in arguments.items() if n not in specs}
     if narrow and isinstance(declared.signature.get("THREADS"), ConstSpec):
         consts.setdefault("THREADS", simd)
-    binding = bind(declared, described, consts, scalars=tuple(scalars), simd=simd)
+    binding = bind(
+        declared, described, consts, scalars=tuple(scalars), simd=simd, shared_bytes=shared_bytes
+    )
     found = traced(declared, binding, simd)
     partial = frozenset(n for n, s in specs.items() if s.partial)
     return Interpreted(

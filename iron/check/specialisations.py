@@ -47,7 +47,12 @@ def specialise(case: ConcreteCase, prepared: Prepared, target: Target) -> Specia
         return None
     for consts in candidates(declared, target, case.consts):
         try:
-            read = read_call(declared, {**prepared.arguments, **consts}, target.simd)
+            read = read_call(
+                declared,
+                {**prepared.arguments, **consts},
+                target.simd,
+                shared_bytes=target.shared_bytes,
+            )
         except KernelError as refused:
             if refused.id != "E0702":
                 raise

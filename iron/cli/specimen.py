@@ -84,7 +84,7 @@ def choose(
         kept = {n: v for n, v in case.consts.items() if n not in case.choice or n in own}
         for consts in candidates(declared, target, {**kept, **extra}):
             try:
-                return _read(declared, case, consts, target.simd)
+                return _read(declared, case, consts, target)
             except KernelError as wrong:
                 refused = refused or wrong
     if refused is not None:
@@ -132,18 +132,18 @@ def spelled(value: Any) -> str:
 
 
 def _read(
-    declared: KernelFunction, case: ConcreteCase, consts: Mapping[str, Any], simd: int
+    declared: KernelFunction, case: ConcreteCase, consts: Mapping[str, Any], target: Target
 ) -> Specimen:
-    """The kernel at one binding and width; E0702 where a requirement does not hold there."""
+    """The kernel at one binding for a target; E0702 where a requirement does not hold there."""
     try:
         arguments = {**prepare(case).arguments, **consts}
     except CaseError as wrong:
         raise error("E0803", f"{case.label}: {wrong}") from None
-    read = read_call(declared, arguments, simd)
+    read = read_call(declared, arguments, target.simd, shared_bytes=target.shared_bytes)
     _, failed = evaluate(read.kernel, read.scalars, read.binding.dims)
     if failed:
         raise error("E0702", failed[0].message, failed[0].loc, declared.name)
-    kernel = traced(declared, read.binding, simd).kernel
+    kernel = traced(declared, read.binding, target.simd).kernel
     bound = read.binding.consts
     taken = replace(case, choice={name: bound[name] for name in case.choice})
     return Specimen(taken, kernel, read.binding.dims, bound)

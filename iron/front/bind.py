@@ -20,6 +20,9 @@ from iron.quant.format import ALIASES
 
 Declared = KernelFunction | PlanFunction
 
+LEAST_SHARED = 32 << 10
+"""Bytes of group memory that a group has on every GPU."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorArg:
@@ -69,15 +72,18 @@ def bind(
     *,
     scalars: tuple[str, ...] = (),
     simd: int = 32,
+    shared_bytes: int = LEAST_SHARED,
 ) -> Binding:
     """The binding of a call.
 
     `described` maps tensor parameters to `TensorArg` and packed ones to `PackedArg`, None for an
     absent optional one; an `Out` may be missing and gets its declared shape. `consts` and `dtypes`
-    are those named by the caller, `scalars` the scalar parameters that are given. Errors: E0701
-    for an argument that does not fit, E0703 for a missing one, E0707 for what nothing gives.
+    are those named by the caller, `scalars` the scalar parameters that are given. `simd` and
+    `shared_bytes` are the target's, for Consts whose defaults ask. Errors: E0701 for an argument
+    that does not fit, E0703 for a missing one, E0707 for what nothing gives.
     """
-    return _Binder(fn, described, dict(consts), dict(dtypes or {}), simd).run(scalars)
+    machine = {"simd_width": simd, "shared_bytes": shared_bytes}
+    return _Binder(fn, described, dict(consts), dict(dtypes or {}), machine).run(scalars)
 
 
 class _Binder:
@@ -87,9 +93,9 @@ class _Binder:
         described: Mapping[str, Any],
         consts: dict[str, Any],
         dtypes: dict[str, DType],
-        simd: int,
+        machine: dict[str, int],
     ) -> None:
-        self.fn, self.described, self.simd = fn, described, simd
+        self.fn, self.described, self.machine = fn, described, machine
         self.given = consts
         self.out = Binding(dtypes=dtypes)
         self.origin: dict[str, str] = {}
@@ -209,7 +215,7 @@ class _Binder:
             raise self.wrong("E0703", f"Const `{name}` is missing")
         if not inspect.isfunction(spec.default):
             return spec.default
-        known = {**self.out.sizes, **self.out.dtypes, **self.out.consts, "simd_width": self.simd}
+        known = {**self.out.sizes, **self.out.dtypes, **self.out.consts, **self.machine}
         wanted = list(inspect.signature(spec.default).parameters)
         missing = [w for w in wanted if w not in known]
         if missing:

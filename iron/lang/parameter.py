@@ -64,8 +64,9 @@ class ParamSpec:
 class ConstSpec:
     """A declared Const: a compile-time value, part of the kernel's key.
 
-    `default` may be a function of dims, dtype variables and `simd_width`, taken by name and
-    evaluated on the host.
+    `default` may be a function of dims, dtype variables, earlier Consts, `simd_width` and
+    `shared_bytes` (the group memory a group may have on the target), taken by name and evaluated on
+    the host.
     """
 
     default: Any = MISSING

@@ -122,9 +122,15 @@ def _bind_plan(
     described: dict[str, Any],
     numbers: dict[str, Any],
 ) -> Handle:
-    simd = driver.target().simd
+    target = driver.target()
     binding = bind_arguments(
-        fn, described, arguments.consts, arguments.dtypes, scalars=tuple(numbers), simd=simd
+        fn,
+        described,
+        arguments.consts,
+        arguments.dtypes,
+        scalars=tuple(numbers),
+        simd=target.simd,
+        shared_bytes=target.shared_bytes,
     )
     _allocate_missing(fn, arguments, binding, arrays)
     outputs = {n: arrays[n].source for n, s in _tensors(fn).items() if s.kind == "out"}
@@ -248,7 +254,13 @@ def _choose(
     target = driver.target()
     for consts in candidates(fn, target, arguments.consts):
         binding = bind_arguments(
-            fn, described, consts, arguments.dtypes, scalars=tuple(numbers), simd=target.simd
+            fn,
+            described,
+            consts,
+            arguments.dtypes,
+            scalars=tuple(numbers),
+            simd=target.simd,
+            shared_bytes=target.shared_bytes,
         )
         try:
             loaded = load(fn, binding, driver)

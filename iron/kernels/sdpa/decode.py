@@ -11,38 +11,15 @@ import numpy as np
 
 from iron.kernels.attention import LOWEST, attend, gathered, leave, scaled_query, visible
 from iron.kernels.attention_blocks import attend_blocks
+from iron.kernels.attention_teams import heads_of, keys_of, team_of, threads_of
 from iron.kernels.primitives import LOG2E
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
-from iron.lang import fast_exp2, groups, i32, inf, kernel, log2, maximum, minimum, next_pow2
+from iron.lang import fast_exp2, groups, i32, inf, kernel, log2, maximum, minimum
 from iron.lang import require, shared, strided, u8, u32, unrolled, where
 
 B, H, G, S, D, E = dims("B H G S D E")
 T = dtypes("T", f32, f16, bf16)
 C = dtypes("C", f32, f16, bf16)
-
-
-def team_of(D):
-    """Threads that share a key on a GPU: one for each 8 elements, 8 to 32."""
-    return min(32, max(8, next_pow2(cdiv(D, 8))))
-
-
-def heads_of(H, G, D, E):
-    """Query heads that share each read on a GPU: a whole group's, as far as registers allow."""
-    return max(1, min(8 // cdiv(max(D, E), 8 * team_of(D)), H // G))
-
-
-def keys_of(C, D, E, HEADS):
-    """Keys of a team at a time on a GPU: more for few heads, as far as registers allow.
-
-    Eight of f32, read ahead, spilled on gfx1201 even for one head.
-    """
-    room = 512 // (C.bits * HEADS * cdiv(max(D, E), 8 * team_of(D)))
-    return max(1, min(128 // C.bits, room))
-
-
-def threads_of(E, HEADS, TEAM):
-    """Threads of a group on a GPU: 128 where the sums of its teams take at most 28 KiB, else 64."""
-    return 128 if 128 // TEAM * HEADS * E <= 7 << 10 else 64
 
 
 @kernel(
@@ -74,8 +51,10 @@ def sdpa_decode(
     first: Scalar[i32],
     *,
     BLOCKS: Const = False,
-    HEADS: Const = lambda H, G, D, E, BLOCKS: min(4 if BLOCKS else 8, heads_of(H, G, D, E)),
     TEAM: Const = team_of,
+    HEADS: Const = lambda H, G, D, E, TEAM, BLOCKS: min(
+        4 if BLOCKS else 8, heads_of(H, G, D, E, TEAM)
+    ),
     KEYS: Const = keys_of,
     AHEAD: Const = True,
     CAPPED: Const = True,

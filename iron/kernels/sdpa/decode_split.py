@@ -10,9 +10,9 @@ Source: Dao et al., "Flash-Decoding for long-context inference", 2023; formulas 
 import numpy as np
 
 from iron.kernels.attention import attend, gathered, leave, scaled_query, visible
+from iron.kernels.attention_teams import heads_of, keys_of, team_of, threads_of
 from iron.kernels.primitives import LOG2E
-from iron.kernels.sdpa.decode import MODES, attention, full, heads_of, inputs, keys_of, scored
-from iron.kernels.sdpa.decode import team_of, threads_of
+from iron.kernels.sdpa.decode import MODES, attention, full, inputs, scored
 from iron.kernels.sdpa.merge import sdpa_merge
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import groups, i32, inf, kernel, minimum, plan, require, scratch, shared, strided
@@ -48,8 +48,8 @@ def sdpa_decode_split(
     window: Scalar[i32],
     first: Scalar[i32],
     *,
-    HEADS: Const = heads_of,
     TEAM: Const = team_of,
+    HEADS: Const = heads_of,
     KEYS: Const = keys_of,
     AHEAD: Const = True,
     CAPPED: Const = True,

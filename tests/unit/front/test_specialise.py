@@ -160,6 +160,17 @@ def test_consts():
     assert made.consts == {"A": 1, "B": 14, "C": 0}
 
 
+def test_a_default_that_asks_for_the_group_memory_of_the_target():
+    @kernel
+    def staged(x: In[f32, N], *, ROOM: Const = lambda N, shared_bytes: min(N, shared_bytes // 4)):
+        groups(1)
+
+    for most, held in ((1 << 10, 256), (64 << 10, 9000)):
+        made = bind(staged, {"x": arg(9000)}, {}, shared_bytes=most)
+        assert made.consts == {"ROOM": held}
+    assert bind(staged, {"x": arg(9000)}, {}).consts == {"ROOM": 8192}  # what every GPU has
+
+
 def test_a_dtype_that_nothing_gives():
     @kernel
     def filled(y: Out[T, N], *, N: Const):
