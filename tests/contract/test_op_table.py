@@ -35,7 +35,7 @@ class Backend:
 
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
-        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, TILES
+        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY
     ),
     "cpu": Backend(set(CPU), ELEMENTARY, TILES),
     "spirv": Backend(set(SPIRV), {**ELEMENTARY, "splat": "scalarise"}, TILES),

@@ -1,6 +1,7 @@
 """The interpreter: the meaning of a kernel, on numpy, with every check a run can make.
 
-Groups run in chunks of about 4096 lanes in lockstep. Always checked: indices (E0404), reads of
+Groups run in chunks of about 4096 lanes in lockstep, those of a tile kernel in chunks of about a
+quarter of a million tile elements. Always checked: indices (E0404), reads of
 elements nobody wrote and outputs left unwritten (E0402), collectives that part of a group reaches
 (E0312) and races between two threads, of one group or of two (E0410). Faults name the user's line.
 """
@@ -13,9 +14,9 @@ from typing import Any
 
 from iron.errors import error
 from iron.ir import scalar
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, tiled
 from iron.ir.host import host_scalar
-from iron.ir.interp import collectives, control, memory
+from iron.ir.interp import collectives, control, memory, tile
 from iron.ir.interp.machine import Machine
 from iron.ir.interp.races import LANE_MASK
 
@@ -23,7 +24,7 @@ __all__ = ["CHUNK", "run"]
 
 CHUNK = 4096  # lanes; larger arrays fall out of the cache
 
-_HANDLERS = {**control.HANDLERS, **collectives.HANDLERS, **memory.HANDLERS}
+_HANDLERS = {**control.HANDLERS, **collectives.HANDLERS, **memory.HANDLERS, **tile.HANDLERS}
 
 
 def run(
@@ -42,17 +43,19 @@ def run(
     out races and initialisation.
     Raises KernelError E0312, E0402, E0404 or E0410.
     """
-    m = Machine(kernel, _HANDLERS, grid, checks)
+    m = Machine(kernel, _HANDLERS, grid, checks, tiled=tiled(kernel))
     given: dict[str, Any] = {**scalars, **dims}
     for param, value in zip(kernel.params, kernel.body.params, strict=True):
         if param.role == "tensor":
-            m.buffers[value] = memory.parameter(kernel, param.name, value, arrays, checks)
+            m.buffers[value] = memory.parameter(m, param.name, value, arrays)
         else:
             m.env[value] = host_scalar(given[param.name], value)
     groups = math.prod(grid)
-    if groups * kernel.threads > LANE_MASK:
+    if groups * m.parties > LANE_MASK:
         raise error("E0602", "the interpreter runs fewer than 2^32 threads", kernel=kernel.name)
     step = max(1, CHUNK // kernel.threads)
+    if m.tiled:
+        step = max(1, tile.CHUNK // tile.largest(kernel))
     with scalar.quiet():
         for first in range(0, groups, step):
             m.open_chunk(first, min(step, groups - first))

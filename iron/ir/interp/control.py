@@ -9,7 +9,7 @@ import numpy as np
 from iron.ir import scalar
 from iron.ir.core import Op
 from iron.ir.interp.machine import Array, Machine, Mask
-from iron.ir.types import DType, Type, count, element
+from iron.ir.types import DType, Type, element, held
 
 # --- regions --------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ def _if(m: Machine, op: Op, mask: Mask) -> list[Array]:
 def _blend(mask: np.ndarray[Any, Any], a: Array, b: Array, t: Type) -> Array:
     if a is b:
         return a
-    return np.where(mask[:, None] if count(t) else mask, a, b)
+    return np.where(mask.reshape(-1, *(1,) * len(held(t))), a, b)
 
 
 def _for(m: Machine, op: Op, mask: Mask) -> list[Array]:

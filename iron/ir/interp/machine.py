@@ -3,6 +3,10 @@
 A run-time scalar is a numpy scalar when every lane of the chunk agrees by construction, else an
 array of shape (lanes,); a vector has its elements on a further last axis. A mask is None when
 every lane is active, else an array of bool; a block runs only when some lane is active.
+
+A group of a tile kernel is one lane, and a tile has its axes after that of the lanes. The log of
+accesses knows two parties of such a group, whose accesses no program order relates: its tile ops,
+and its threads, which share loads and stores.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 
 from iron.errors import KernelError, Loc, error
 from iron.ir.core import Block, Kernel, Op, Value
-from iron.ir.types import Type, count, element
+from iron.ir.types import Type, element, held
 
 if TYPE_CHECKING:
     from iron.ir.interp.memory import Buffer
@@ -48,6 +52,7 @@ class Machine:
     buffers: dict[Value, Buffer] = field(default_factory=dict[Value, "Buffer"])
     events: dict[int, Op] = field(default_factory=dict[int, Op])
     branches: list[Op] = field(default_factory=list[Op])
+    tiled: bool = False
     serial: int = 0
     first_group: int = 0
     groups: int = 0
@@ -56,6 +61,11 @@ class Machine:
     thread: np.ndarray[Any, Any] = field(default_factory=_none)
     number: np.ndarray[Any, Any] = field(default_factory=_none)
     since: np.ndarray[Any, Any] = field(default_factory=_none)
+
+    @property
+    def parties(self) -> int:
+        """The parties of a group: its threads, or of a tile kernel the tile ops and the threads."""
+        return 2 if self.tiled else self.kernel.threads
 
     @property
     def lanes(self) -> int:
@@ -70,6 +80,8 @@ class Machine:
         self.in_chunk = self.lane // threads
         self.thread = self.lane % threads
         self.number = self.lane + first_group * threads
+        if self.tiled:
+            self.number = self.number * 2 + 1
         self.since = np.zeros(self.lanes, np.int64)
 
     def block(self, block: Block, mask: Mask) -> list[Array]:
@@ -95,12 +107,11 @@ class Machine:
 
     def over_lanes(self, x: Array, t: Type) -> np.ndarray[Any, Any]:
         """`x` of type `t` with one entry for each lane."""
-        length = count(t)
-        return np.broadcast_to(x, (self.lanes, length) if length else (self.lanes,))
+        return np.broadcast_to(x, (self.lanes, *held(t)))
 
     def nothing(self, t: Type) -> Array:
         """A zero of type `t`, for results that no active lane has."""
-        return np.zeros(count(t) or (), element(t).np)[()]
+        return np.zeros(held(t), element(t).np)[()]
 
     def fault(
         self, id: str, message: str, op: Op | None, notes: Sequence[str] = (), help: str = ""

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import bool_
-from iron.ir.core import Block, Kernel, Op, Value
+from iron.ir.core import Block, Op, Value
 from iron.ir.interp.machine import Array, Machine, Mask, place
 from iron.ir.interp.races import LANE_BITS, LANE_MASK, Access, Clash, Log
+from iron.ir.table import Trait
 from iron.ir.types import Tensor, count
 
 BARRIER_HELP = "put a barrier() between the two accesses, or give each thread its own elements"
@@ -58,25 +59,39 @@ class Buffer:
         return "[" + ", ".join(str(int(i)) for i in np.unravel_index(inside, self.shape)) + "]"
 
 
-def parameter(
-    kernel: Kernel, name: str, value: Value, arrays: Mapping[str, Any], checks: bool
-) -> Buffer:
+def parameter(m: Machine, name: str, value: Value, arrays: Mapping[str, Any]) -> Buffer:
     """The buffer of a tensor parameter, whose array is used in place, whatever its strides."""
     assert isinstance(value.type, Tensor)
     array = arrays[name]
     data = array.reshape(-1) if array.flags.c_contiguous else array
     buffer = Buffer(name, value.type.space, array.shape, data)
-    touched = _writers(kernel.body, value)
-    if checks and value.type.space == "out":
+    touched = _writers(m.kernel.body, value)
+    if m.checks and value.type.space == "out":
         buffer.written = np.zeros(array.size, bool)
-    if checks and touched:
+    if m.checks and touched:
         atomics = any(op.name == "atomic" for op in touched)
-        buffer.log = Log(array.size, kernel.threads, across=True, atomics=atomics)
+        buffer.log = Log(array.size, m.parties, across=True, atomics=atomics)
+    return buffer
+
+
+def group_array(m: Machine, value: Value) -> Buffer:
+    """Uninitialised memory of each group for the array that `value` names."""
+    t = value.type
+    assert isinstance(t, Tensor)
+    size = math.prod(t.shape)
+    total = size * m.groups
+    buffer = Buffer(value.name or "shared", t.space, t.shape, np.zeros(total, t.elem.np), size)
+    if m.checks:
+        atomics = any(op.name == "atomic" for op in _writers(m.kernel.body, value))
+        buffer.written = np.zeros(total, bool)
+        buffer.log = Log(total, m.parties, across=False, atomics=atomics)
     return buffer
 
 
 def _writers(body: Block, value: Value) -> list[Op]:
-    return [op for op in body.walk() if op.name in ("store", "atomic") and op.args[0] is value]
+    return [
+        op for op in body.walk() if op.row.has(Trait.WRITES) and op.args and op.args[0] is value
+    ]
 
 
 def unwritten(m: Machine, partial: frozenset[str]) -> None:
@@ -129,16 +144,14 @@ def _in_bounds(
         "E0404",
         f"index {span} is outside axis {axis} of `{buffer.name}`, which has {size} elements",
         op,
-        [f"in {_who(m, lane)}"],
+        [f"in {who(m, lane)}"],
     )
 
 
-def _who(m: Machine, lane: int) -> str:
-    return f"thread {lane % m.kernel.threads} of {_group_name(m, lane // m.kernel.threads)}"
-
-
-def _group_name(m: Machine, in_chunk: int) -> str:
-    return _group(m, m.first_group + in_chunk)
+def who(m: Machine, lane: int) -> str:
+    """The lane of the chunk, as text."""
+    group = _group(m, m.first_group + lane // m.kernel.threads)
+    return group if m.tiled else f"thread {lane % m.kernel.threads} of {group}"
 
 
 def _group(m: Machine, number: int) -> str:
@@ -171,36 +184,42 @@ def _initialised(m: Machine, op: Op, buffer: Buffer, at: Array, mask: Mask, leng
             "E0402",
             f"`{buffer.name}{buffer.element(hole)}` is read before any thread wrote it",
             op,
-            [f"in {_who(m, lane)}"],
+            [f"in {who(m, lane)}"],
         )
 
 
 def _enter(m: Machine, op: Op, kind: str, at: Array, mask: Mask, length: int) -> None:
-    """Enters the access in the log; raises E0410."""
-    buffer = m.buffers[op.args[0]]
-    if buffer.log is None:
+    """Enters the access of threads in the log; raises E0410."""
+    if m.buffers[op.args[0]].log is None:
         return
-    m.serial += 1
-    m.events[m.serial] = op
     at = np.broadcast_to(at, (m.lanes, length) if length else (m.lanes,))
     lanes, since = m.number, m.since
     if mask is not None:
         at, lanes, since = at[mask], lanes[mask], since[mask]
     if length:
         at, lanes, since = at.reshape(-1), lanes.repeat(length), since.repeat(length)
+    enter(m, m.buffers[op.args[0]], op, kind, at, lanes, since)
+
+
+def enter(
+    m: Machine, buffer: Buffer, op: Op, kind: str, at: Array, lanes: Array, since: Array
+) -> None:
+    """Enters accesses to the positions `at` by the numbered `lanes`; raises E0410."""
+    if buffer.log is None:
+        return
+    m.serial += 1
+    m.events[m.serial] = op
     new = Access(kind, op, at, lanes, since, lanes | (m.serial << LANE_BITS))
     clash = buffer.log.take(new)
     if clash is not None:
-        _race(m, new, clash)
+        _race(m, buffer, new, clash)
 
 
-def _race(m: Machine, new: Access, clash: Clash) -> None:
-    threads = m.kernel.threads
-    buffer = m.buffers[new.op.args[0]]
+def _race(m: Machine, buffer: Buffer, new: Access, clash: Clash) -> None:
     mine, theirs = int(new.lanes[clash.position]), clash.code & LANE_MASK
     other = m.events[clash.code >> LANE_BITS]
-    same = mine // threads == theirs // threads
-    me, they = (f"thread {x % threads} of {_group(m, x // threads)}" for x in (mine, theirs))
+    same = mine // m.parties == theirs // m.parties
+    me, they = (_party(m, x) for x in (mine, theirs))
     what = f"`{buffer.name}{buffer.element(int(new.at[clash.position]))}`"
     raise m.fault(
         "E0410",
@@ -209,6 +228,14 @@ def _race(m: Machine, new: Access, clash: Clash) -> None:
         [f"{they} {clash.kind} it on line {place(other.loc)}"],
         BARRIER_HELP if same else GROUPS_HELP,
     )
+
+
+def _party(m: Machine, number: int) -> str:
+    group = _group(m, number // m.parties)
+    party = number % m.parties
+    if m.tiled:
+        return f"{'a thread' if party else 'a tile op'} of {group}"
+    return f"thread {party} of {group}"
 
 
 # --- ops ------------------------------------------------------------------------------------------
@@ -255,15 +282,8 @@ def _atomic(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
 
 
 def _shared(m: Machine, op: Op, mask: Mask) -> tuple[None]:
-    t, (result,) = op.attr("type"), op.results
-    size = math.prod(t.shape)
-    total = size * m.groups
-    buffer = Buffer(result.name or "shared", t.space, t.shape, np.zeros(total, t.elem.np), size)
-    if m.checks:
-        atomics = any(o.name == "atomic" for o in _writers(m.kernel.body, result))
-        buffer.written = np.zeros(total, bool)
-        buffer.log = Log(total, m.kernel.threads, across=False, atomics=atomics)
-    m.buffers[result] = buffer
+    (result,) = op.results
+    m.buffers[result] = group_array(m, result)
     return (None,)
 
 

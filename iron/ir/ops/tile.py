@@ -346,5 +346,5 @@ mma = defop(
     doc="acc + a @ b. Operands f32, f16 or bf16 are summed in f32, in no stated order and "
     "with products that are rounded at most once, i8 and u8 in i32, wrapping. `math` is for f32 "
     "operands: `strict` keeps them, `tf32` may drop all but 10 bits of their fractions, `split` "
-    "may compute each product as three bf16 ones.",
+    "may compute each product as three bf16 ones and make NaN of infinite operands.",
 )
