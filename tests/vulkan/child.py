@@ -1,6 +1,7 @@
 """What a process of its own does on the software device at one lane width.
 
-    python -m tests.vulkan.child cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again
+    python -m tests.vulkan.child WHAT ..
+    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | ways
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -28,6 +29,7 @@ from iron.ir.core import Kernel
 from iron.ir.types import tensor
 from iron.runtime.driver import driver
 from iron.runtime.drivers.vulkan import VulkanDriver, launch, memory
+from iron.runtime.drivers.vulkan.hazards import Hazards
 from iron.runtime.drivers.vulkan.pipeline import Row
 from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
@@ -159,6 +161,23 @@ def dispatched_twice(opened: VulkanDriver, between: Callable[[int], None]) -> No
         pipeline.record(commands, (b, c), [(Row(0, 2, 1), block, None)])
 
 
+def in_turns(opened: VulkanDriver) -> None:
+    """Two launches that each read what the other wrote."""
+    a, b = (opened.upload(np.zeros(64, np.float32)) for _ in range(2))
+    code = opened.load(copying())
+    there, back = (code.bind({"x": x, "y": y}, {}, {}, (2,)) for x, y in ((a, b), (b, a)))
+    for _ in range(2):
+        there()
+        back()
+    opened.synchronise()
+
+
+def without_waiting(opened: VulkanDriver) -> None:
+    """The same, joined as if they had nothing to do with each other."""
+    with changed(Hazards, "waits", lambda self, step: False):
+        in_turns(opened)
+
+
 def outside(opened: VulkanDriver) -> None:
     """A launch that writes behind the end of its array, which has a buffer of its own."""
     with changed(memory, "CHUNK", 0):
@@ -175,6 +194,8 @@ CONTROLS: dict[str, tuple[tuple[str, ...], bool, Callable[[VulkanDriver], None]]
     "large grid": ((), True, large_grid),
     "much shared": ((), True, much_shared),
     "no barrier": (("sync",), True, no_barrier),
+    "in turns": (("sync",), True, in_turns),
+    "without waiting": (("sync",), True, without_waiting),
     "outside": (("gpu",), False, outside),
 }
 
@@ -203,7 +224,7 @@ def again() -> dict[str, Any]:
     """Two launches in turns, of which one is bound anew: how far the numbers went, and what the
     queue knows of their order after each round.
     """
-    listener = Listener()
+    listener = Listener(("sync",))
     opened = VulkanDriver(listener)
     queue = opened.opened.queue
     p = Handmade(threads=32, simd=32)
@@ -223,6 +244,28 @@ def again() -> dict[str, Any]:
             known.append(len(queue._known))
         del back
     return {"reached": opened.download(a).tolist(), "known": known, **said(listener)}
+
+
+def writes() -> dict[str, Any]:
+    """Small arrays written between launches, on a device whose memory the host does not see.
+
+    The layer looks for hazards; `seen` are the sums that each launch should have made.
+    """
+    listener = Listener(("sync",))
+    opened = VulkanDriver(listener, direct=False)
+    p = Handmade(threads=32, simd=32)
+    x, y = p.tensor("x", f32), p.tensor("y", f32, "out")
+    p.store(y, p.place(), p.emit("add", p.load(y, p.place()), p.load(x, p.place())))
+    code = opened.load(p.done())
+    a, b, c = (opened.upload(np.zeros(32, np.float32)) for _ in range(3))
+    add, also = (code.bind({"x": a, "y": y}, {}, {}, (1,)) for y in (b, c))
+    for number in range(40):
+        opened.write(a, np.full(32, number, np.float32))
+        add()
+        if number % 2:
+            also()
+    sums = [float(opened.download(array)[5]) for array in (b, c)]
+    return {"sums": sums, **said(listener)}
 
 
 # --- other ways of the driver ---------------------------------------------------------------------
@@ -267,6 +310,7 @@ def main() -> None:
         "fuzz": lambda: fuzz(*numbers),
         "controls": controls,
         "again": again,
+        "writes": writes,
         "ways": ways,
     }
     print(json.dumps(answers[what]()))

@@ -38,12 +38,13 @@ def test_cases_pass_and_the_layer_is_silent(width: int, half: int):
 
 def test_the_layer_hears_mistakes():
     found = child(8, "controls")
-    for name in ("plain", "plain, on the device", "plain, hazards", "with barrier"):
+    for name in ("plain", "plain, on the device", "plain, hazards", "with barrier", "in turns"):
         assert found[name] == []
         assert f"{name} raised" not in found
     assert any("groupCountX" in m for m in found["large grid"])
     assert any("maxComputeSharedMemorySize" in m for m in found["much shared"])
     assert any("READ_AFTER_WRITE" in m for m in found["no barrier"])
+    assert any("READ_AFTER_WRITE" in m for m in found["without waiting"])
     assert any("out of bounds" in m.lower() for m in found["outside"])
 
 
@@ -64,6 +65,12 @@ def test_launches_that_come_again_are_joined_once():
     found = child(8, "again")
     assert found["reached"] == [600.0] * 64
     assert found["known"] == [2] * 6
+    assert found["messages"] == []
+
+
+def test_small_writes_come_in_order():
+    found = child(8, "writes")
+    assert found["sums"] == [sum(range(40)), sum(range(1, 40, 2))]
     assert found["messages"] == []
 
 

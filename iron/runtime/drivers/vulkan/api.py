@@ -93,6 +93,7 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "vkCmdDispatch": (pointer, u32, u32, u32),
     "vkCmdPipelineBarrier": (pointer, u32, u32, u32, u32, _any, u32, _any, u32, _any),
     "vkCmdCopyBuffer": (pointer, u64, u64, u32, _any),
+    "vkCmdUpdateBuffer": (pointer, u64, u64, u64, text),
     "vkCmdResetQueryPool": (pointer, u64, u32, u32),
     "vkCmdWriteTimestamp": (pointer, u32, u64, u32),
 }

@@ -51,7 +51,7 @@ def upload(heap: Heap, array: np.ndarray[Any, Any]) -> Buffer:
 
 
 def write(array: Buffer, values: np.ndarray[Any, Any]) -> None:
-    """Sets all elements, after everything launched has finished. E0701 for others of another kind.
+    """Sets all elements after everything launched so far. E0701 for others of another kind.
 
     The array is contiguous.
     """
@@ -59,7 +59,8 @@ def write(array: Buffer, values: np.ndarray[Any, Any]) -> None:
     packed = np.ascontiguousarray(values, seen.dtype.np)
     if packed.shape != seen.shape or seen.strides != row_major(seen.shape):
         raise error("E0701", f"an array of {packed.shape} for {seen.shape} in steps {seen.strides}")
-    held.heap.queue.wait()
+    if held.heap.direct:
+        held.heap.queue.wait()
     at = packed.__array_interface__["data"][0]
     held.heap.write(held.range, at, packed.nbytes, seen.pointer - held.start)
 

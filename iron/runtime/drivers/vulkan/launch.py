@@ -27,6 +27,7 @@ from iron.runtime.arrays import Buffer as DeviceArray
 from iron.runtime.drivers.choice import Choice, Place
 from iron.runtime.drivers.staging import FENCE, Image, image
 from iron.runtime.drivers.vulkan.array import located, upload
+from iron.runtime.drivers.vulkan.hazards import Span, Touched
 from iron.runtime.drivers.vulkan.memory import ALIGN, Buffer, Heap, Range, aligned
 from iron.runtime.drivers.vulkan.pipeline import Pipeline, Row, rows
 
@@ -202,13 +203,22 @@ class Launch:
 
     def _record(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> int:
         queue = self.queue
-        with queue.recorded(copies=self.staged) as commands:
+        touched = None if self.staged else self._touched(ranges, dispatches)
+        with queue.recorded(touched, copies=self.staged) as commands:
             self._before(commands)
             undo = self._form.pipeline.record(commands, ranges, dispatches)
             self._after(commands)
         gone = weakref.finalize(self, queue.later, *undo, lambda: queue.free(commands))
         gone.atexit = False
         return commands
+
+    def _touched(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> Touched:
+        """What the launch reads and writes, as wholes of what is bound."""
+        names = self._form.code.bindings
+        blocks = [held for *_, held in dispatches if held is not None]
+        reads = [r for n, r in zip(names, ranges, strict=True) if n not in self.of.written]
+        writes = [r for n, r in zip(names, ranges, strict=True) if n in self.of.written]
+        return Touched(tuple(map(_span, (*reads, *blocks))), tuple(map(_span, writes)))
 
     def _before(self, commands: int) -> None:
         """Commands ahead of the dispatches."""
@@ -263,6 +273,10 @@ class StagedLaunch(Launch):
             self.queue.enqueue(self.commands, self)
             self.queue.wait()
             self.image.take(None, held, self.of.kernel.name)
+
+
+def _span(range_: Range) -> Span:
+    return range_.buffer.handle, range_.offset, range_.offset + range_.size
 
 
 def _region(layout: Image, name: str) -> tuple[int, int]:

@@ -1,8 +1,9 @@
 """Command buffers and their order on the device's one queue.
 
 A launch is a secondary command buffer recorded once; enqueuing it again costs an append. What waits
-is joined, with a barrier before each, in a primary one: a device takes half the time for that than
-for a submission of as many. The same launches in the same order find their primary again.
+is joined in a primary one: a device takes half the time for that than for a submission of as many.
+A barrier stands before each that touches what those before it wrote, or writes what they read. The
+same launches in the same order find their primary again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from iron.runtime.drivers.vulkan import records as r
 from iron.runtime.drivers.vulkan.device import Device
+from iron.runtime.drivers.vulkan.hazards import Hazards, Touched
 
 HOST, COMPUTE, TRANSFER, BOTTOM = 0x4000, 0x800, 0x1000, 0x2000
 HOST_READ, HOST_WRITE = 0x2000, 0x4000
@@ -48,6 +50,7 @@ class Queue:
         self._known: dict[tuple[int, ...], int] = {}
         self._used: list[int] = []
         self._spare: list[int] = []
+        self._touched: dict[int, Touched] = {}
         self._after = r.MemoryBarrier(srcAccessMask=SHADER, dstAccessMask=SHADER | UNIFORM)
         self._stamps = self._seen = 0
         device.at_close(lambda: self.api.vkDestroyCommandPool(device.handle, self._pool, None))
@@ -56,13 +59,16 @@ class Queue:
     # --- recording --------------------------------------------------------------------------------
 
     @contextmanager
-    def recorded(self, *, copies: bool = False) -> Generator[int]:
+    def recorded(self, touched: Touched | None = None, *, copies: bool = False) -> Generator[int]:
         """A new command buffer, open for recording; it may be enqueued any number of times.
 
-        With `copies` it may hold those. It ends with `ordered` then.
+        `touched` says what memory it reads and writes, None that it may be any. With `copies` it
+        may hold those. It ends with `ordered` then.
         """
         with self.lock:
             commands = self._allocated(SECONDARY)
+            if touched is not None:
+                self._touched[commands] = touched
             outer = r.CommandBufferInheritanceInfo()
             begin = r.CommandBufferBeginInfo(
                 flags=SIMULTANEOUS, pInheritanceInfo=C.addressof(outer)
@@ -84,8 +90,9 @@ class Queue:
 
     @contextmanager
     def once(self) -> Generator[int]:
-        """A command buffer that has run when the block is left."""
+        """A command buffer that has run when the block is left, after everything enqueued."""
         with self.lock:
+            self.submit()  # by itself: the same launches will be joined again
             with self.recorded(copies=True) as commands:
                 yield commands
                 self.ordered(commands)
@@ -109,12 +116,26 @@ class Queue:
         part = r.BufferCopy(a_offset, b_offset, size)
         self.api.vkCmdCopyBuffer(commands, a, b, 1, C.addressof(part))
 
+    def update(self, buffer: int, offset: int, data: bytes) -> None:
+        """Sets a few words of a buffer after everything enqueued, and before all that follows."""
+        with self.lock:
+            self.submit()
+            primary = self._begun()
+            self.ordered(primary)
+            self.api.vkCmdUpdateBuffer(primary, buffer, offset, len(data), data)
+            self.ordered(primary)
+            self.api.vkEndCommandBuffer(primary)
+            self._hand_over(primary)
+            self._used.append(primary)
+            self._keep(None)
+
     def later(self, *undo: Callable[[], None]) -> None:
         """Runs `undo` when nothing is in flight any more."""
         self._dead += undo
 
     def free(self, commands: int) -> None:
         """Frees a command buffer that is not in flight."""
+        self._touched.pop(commands, None)
         for steps in [s for s in self._known if commands in s]:
             self._used.append(self._known.pop(steps))
         listed = C.c_void_p(commands)
@@ -126,24 +147,29 @@ class Queue:
         """Adds a command buffer, or ~n for timestamp n; `kept` lives until it has run."""
         with self.lock:
             self._waiting.append(commands)
-            self._kept.append(kept)
             if len(self._waiting) >= MOST_WAITING:
                 self.submit()
-            if len(self._kept) >= MOST_KEPT:
-                self.wait()
+            self._keep(kept)
+
+    def _keep(self, kept: object) -> None:
+        self._kept.append(kept)
+        if len(self._kept) >= MOST_KEPT:
+            self.wait()
 
     def submit(self, fence: int = 0) -> None:
         """Hands everything that waits to the device."""
         with self.lock:
             if not self._waiting and not fence:
                 return
-            listed = C.c_void_p(self._joined() if self._waiting else None)
-            info = r.SubmitInfo(
-                commandBufferCount=1 if self._waiting else 0,
-                pCommandBuffers=C.pointer(listed),
-            )
-            self.api.vkQueueSubmit(self.device.queue, 1, C.addressof(info), fence)
+            self._hand_over(self._joined() if self._waiting else 0, fence)
             self._waiting.clear()
+
+    def _hand_over(self, primary: int, fence: int = 0) -> None:
+        listed = C.c_void_p(primary or None)
+        info = r.SubmitInfo(
+            commandBufferCount=1 if primary else 0, pCommandBuffers=C.pointer(listed)
+        )
+        self.api.vkQueueSubmit(self.device.queue, 1, C.addressof(info), fence)
 
     def _joined(self) -> int:
         """A primary command buffer of what waits: an earlier one where it is the same."""
@@ -157,18 +183,25 @@ class Queue:
             self._used.append(self._known.pop(next(iter(self._known))))
         return found
 
-    def _primary(self, steps: Sequence[int]) -> int:
-        api, after = self.api, C.addressof(self._after)
+    def _begun(self) -> int:
+        """A primary command buffer, open for recording."""
         primary = self._spare.pop() if self._spare else self._allocated()
         begin = r.CommandBufferBeginInfo(flags=SIMULTANEOUS)
-        api.vkBeginCommandBuffer(primary, C.addressof(begin))
+        self.api.vkBeginCommandBuffer(primary, C.addressof(begin))
+        return primary
+
+    def _primary(self, steps: Sequence[int]) -> int:
+        api, after, hazards = self.api, C.addressof(self._after), Hazards()
+        primary = self._begun()
         one = C.c_void_p()
         for step in steps:
             if step < 0:
                 api.vkCmdWriteTimestamp(primary, BOTTOM, self._queries(), ~step)
+                hazards = Hazards()  # what follows is timed by itself
                 continue
             one.value = step
-            api.vkCmdPipelineBarrier(primary, COMPUTE, COMPUTE, 0, 1, after, 0, None, 0, None)
+            if hazards.waits(self._touched.get(step)):
+                api.vkCmdPipelineBarrier(primary, COMPUTE, COMPUTE, 0, 1, after, 0, None, 0, None)
             api.vkCmdExecuteCommands(primary, 1, C.addressof(one))
         api.vkEndCommandBuffer(primary)
         return primary
