@@ -5,10 +5,13 @@ from __future__ import annotations
 from time import perf_counter
 
 from iron.analysis.check import check
-from iron.ir.core import Kernel
+from iron.errors import error
+from iron.ir.core import Kernel, tiled
 from iron.ir.verify import verify
 from iron.passes import THREAD_PASSES, passes_for
 from iron.targets.target import Target
+
+INTERPRETER = "interpreter"  # the target that runs tiles as they are
 
 
 def lower(
@@ -18,8 +21,16 @@ def lower(
 
     A `target` keeps the functions that it approximates itself; without one all become bodies.
     `seconds` is filled with the time that the checks and each pass took. Errors, found before any
-    pass: E0312 where threads part before a collective, E0404 for an index that is always outside.
+    pass: E0312 where threads part before a collective, E0404 for an index that is always outside,
+    what `analysis.tiles` says of tile kernels, and E0602 for one on a target without tiles.
     """
+    if target is not None and target.name != INTERPRETER and tiled(kernel):
+        raise error(
+            "E0602",
+            f"tile kernels do not run on {target.name}",
+            kernel=kernel.name,
+            help="run it on the interpreter: `with iron.use('interp'):`",
+        )
     spent = {} if seconds is None else seconds
     started = perf_counter()
     check(kernel)

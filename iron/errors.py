@@ -137,12 +137,15 @@ CATALOGUE: dict[str, str] = {
     "E0209": "slice whose length is not known where it must be",
     "E0210": "vector length",
     "E0211": "constant shift count out of range",
+    "E0212": "tile side, or tile shapes that do not meet",
     # E03 uniformity and launch
     "E0301": "threads is not legal for the target",
     "E0302": "launch statement missing or misplaced",
     "E0303": "second launch statement",
     "E0304": "width of a collective",
     "E0305": "collective in an each kernel",
+    "E0306": "tiles and threads in one kernel",
+    "E0307": "a tile op on a value that differs between threads",
     "E0312": "collective reached by some threads only",
     # E04 memory
     "E0401": "store to a read-only parameter",
@@ -150,6 +153,8 @@ CATALOGUE: dict[str, str] = {
     "E0403": "shared memory declared in a run-time region",
     "E0404": "index outside the tensor",
     "E0405": "atomic on a type or memory that has none",
+    "E0406": "pipelined loop that writes what it reads early",
+    "E0407": "tile that two groups write",
     "E0410": "race between two threads",
     # E05 budget
     "E0501": "shared memory does not fit the target",

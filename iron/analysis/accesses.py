@@ -38,6 +38,8 @@ class _Walk:
         for i, op in enumerate(block.ops):
             if op.name in ("load", "store", "atomic") and op.args[0] in self.names:
                 self._access(op, loops, (*path, (i, 0)))
+            elif op.row.has(Trait.TILE) and op.args and op.args[0] in self.names:
+                self.found[self.names[op.args[0]]] = None
             if op.name == "for":
                 self.counters[op.regions[0].params[0]] = op
                 self.sizes[op] = self._turns(op)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from iron.analysis.interval import Range
 from iron.analysis.ranges import Ranges, ranges
+from iron.analysis.tiles import check_tiles
 from iron.analysis.uniform import check_uniform
 from iron.errors import KernelError, error
-from iron.ir.core import Kernel, Op
+from iron.ir.core import Kernel, Op, tiled
 from iron.ir.types import Tensor, count
 
 
@@ -14,9 +15,12 @@ def check(kernel: Kernel) -> None:
     """Raises E0312 for a collective that some threads miss, E0404 for an index always outside.
 
     Bounds are decided for arrays whose size the kernel fixes (shared arrays and tables), and for
-    negative indices of any tensor. An access that a run may skip counts as well.
+    negative indices of any tensor. An access that a run may skip counts as well. A tile kernel
+    may raise what `check_tiles` says.
     """
     check_uniform(kernel)
+    if tiled(kernel):
+        check_tiles(kernel)
     facts = ranges(kernel)
     for op in kernel.body.walk():
         if op.name in ("load", "store", "atomic") and (axis := _outside(facts, op)) is not None:

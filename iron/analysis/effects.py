@@ -5,24 +5,22 @@ from __future__ import annotations
 from iron.analysis.accesses import places
 from iron.analysis.places import Places, before
 from iron.ir.core import Kernel, Param
+from iron.ir.table import Trait
 from iron.ir.types import Tensor
-
-READING = ("load", "atomic")
-WRITING = ("store", "atomic")
 
 
 def reads(kernel: Kernel) -> frozenset[str]:
     """The tensor parameters that are loaded from."""
-    return _touched(kernel, READING)
+    return _touched(kernel, Trait.READS)
 
 
 def writes(kernel: Kernel) -> frozenset[str]:
     """The tensor parameters that are stored to."""
-    return _touched(kernel, WRITING)
+    return _touched(kernel, Trait.WRITES)
 
 
-def _touched(kernel: Kernel, names: tuple[str, ...]) -> frozenset[str]:
-    buffers = {op.args[0] for op in kernel.body.walk() if op.name in names}
+def _touched(kernel: Kernel, effect: Trait) -> frozenset[str]:
+    buffers = {op.args[0] for op in kernel.body.walk() if op.row.has(effect) and op.args}
     pairs = zip(kernel.params, kernel.body.params, strict=True)
     return frozenset(p.name for p, v in pairs if v in buffers)
 

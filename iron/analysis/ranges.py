@@ -370,6 +370,8 @@ _RULES: dict[str, Callable[[_Facts, Op], Range | None]] = {
     "group": _group,
     "exchange": _same,
     "splat": _same,
+    **dict.fromkeys(("tile_full", "tile_expand", "tile_broadcast", "tile_transpose"), _same),
+    "tile_iota": lambda f, op: interval.between(0, op.attr("count") - 1),
     "extract": _same,
     "pack": _joined,
     "where": _where,

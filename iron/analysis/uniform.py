@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from iron.errors import KernelError, error
-from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
+from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag, tiled
 from iron.ir.table import Trait
 
 GROUP = 0
@@ -46,12 +46,13 @@ class Uniformity:
 
 
 def uniformity(kernel: Kernel) -> Uniformity:
-    """The levels of all values in `kernel.body`."""
-    width = min(kernel.simd, kernel.threads)
-    found = _Levels(kernel.threads, width)
+    """The levels of all values in `kernel.body`; a tile kernel may get any number of threads."""
+    threads = 2 * kernel.simd if tiled(kernel) else kernel.threads
+    width = min(kernel.simd, threads)
+    found = _Levels(threads, width)
     found.levels.update((p, GROUP) for p in kernel.body.params)
     found.block(kernel.body)
-    return Uniformity(found.levels, width, kernel.threads // width)
+    return Uniformity(found.levels, width, threads // width)
 
 
 class _Levels:
@@ -160,7 +161,7 @@ _RULES: dict[str, Callable[[_Levels, Op], int | None]] = {
 
 def check_uniform(kernel: Kernel, known: Uniformity | None = None) -> None:
     """Raises E0312 for a collective or barrier under control that differs between threads."""
-    if kernel.threads > 1:
+    if kernel.threads > 1 or tiled(kernel):
         _check(kernel, known or uniformity(kernel), kernel.body, None)
 
 
@@ -188,7 +189,7 @@ def _refusal(kernel: Kernel, op: Op, control: Op, culprit: Value) -> KernelError
     what = "branch" if branch else "loop"
     verb = "depends" if branch else "runs a number of turns that depends"
     at = f" on line {control.loc.line}" if control.loc else ""
-    note = f"the {what}{at} {verb} on {_spoken(culprit)}, which differs between threads"
+    note = f"the {what}{at} {verb} on {spoken(culprit)}, which differs between threads"
     if op.name == "barrier":
         advice = f"move the barrier out of the {what}, so that every thread reaches it"
     elif branch:
@@ -207,7 +208,7 @@ def _refusal(kernel: Kernel, op: Op, control: Op, culprit: Value) -> KernelError
     )
 
 
-def _spoken(value: Value) -> str:
+def spoken(value: Value) -> str:
     """The source text of `value`, else its name, else a description."""
     loc = value.op.loc if value.op is not None else None
     if loc is not None and loc.end > loc.col:

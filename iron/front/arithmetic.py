@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import DType, bool_, f32, i32, u32
-from iron.front.scope import Mask, Weak, dynamic
+from iron.front.scope import Mask, Tiling, Weak, dynamic
 from iron.front.state import Trace
 from iron.front.values import (
     as_value,
@@ -26,7 +26,7 @@ from iron.front.values import (
     runtime,
 )
 from iron.ir.core import Value, const_of, is_const
-from iron.ir.types import Vector, count, element
+from iron.ir.types import Tile, Vector, count, element, held
 
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
@@ -86,8 +86,9 @@ def binary(trace: Trace, op: str, a: object, b: object) -> object:
 
 def python(trace: Trace, op: str, a: Any, b: Any) -> object:
     """`a op b` computed by Python; E0110 when Python raises."""
-    if op not in ("add", "mul") and (dynamic(a) or dynamic(b)):
-        raise not_a_value(trace, a if dynamic(a) else b)
+    for x in (a, b):
+        if isinstance(x, Tiling) or (op not in ("add", "mul") and dynamic(x)):
+            raise not_a_value(trace, x)
     try:
         with np.errstate(all="ignore"):
             return PYTHON[op](a, b)
@@ -157,7 +158,9 @@ def _refuse_mixture(trace: Trace, op: str, values: list[Value]) -> None:
 
 
 def broadcast(trace: Trace, values: list[Value]) -> list[Value]:
-    """Scalars beside vectors are spread; vectors of different length are E0210."""
+    """Scalars beside vectors or tiles are spread; vectors of different length are E0210."""
+    if any(isinstance(v.type, Tile) for v in values):
+        return _broadcast_tiles(trace, values)
     lengths = {count(v.type) for v in values} - {0}
     if not lengths:
         return values
@@ -168,6 +171,32 @@ def broadcast(trace: Trace, values: list[Value]) -> list[Value]:
     return [
         v if isinstance(v.type, Vector) else trace.emit("splat", v, attrs=(length,)) for v in values
     ]
+
+
+def _broadcast_tiles(trace: Trace, values: list[Value]) -> list[Value]:
+    """Every operand with the common shape, by numpy's rule; E0212 where there is none."""
+    if any(isinstance(v.type, Vector) for v in values):
+        raise trace.fail("E0210", "a vector meets a tile", help="make the vector a tile")
+    shapes = [held(v.type) for v in values]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(str(list(s)) for s in dict.fromkeys(shapes) if s)
+        raise trace.fail(
+            "E0212",
+            f"tiles of shape {listed} meet",
+            help="equal sides, or 1: write `t[:, None]` or `t[None, :]` to add an axis",
+        ) from None
+    return [spread(trace, v, shape) for v in values]
+
+
+def spread(trace: Trace, x: Value, shape: tuple[int, ...]) -> Value:
+    """A scalar or tile repeated to `shape`."""
+    if not isinstance(x.type, Tile):
+        return trace.emit("tile_full", x, attrs=(shape,))
+    while isinstance(x.type, Tile) and len(x.type.shape) < len(shape):
+        x = trace.emit("tile_expand", x, attrs=(0,))
+    return x if held(x.type) == shape else trace.emit("tile_broadcast", x, attrs=(shape,))
 
 
 def _both_weak(a: object, b: object) -> bool:
@@ -283,10 +312,10 @@ def ceil_div(trace: Trace, a: object, b: object) -> object:
     rest = binary(trace, "ne", binary(trace, "mod", a, b), 0)
     if not runtime(rest):
         return binary(trace, "add", down, int(bool(rest)))
-    held = down.value if isinstance(down, Weak) else down
-    assert isinstance(held, Value)
+    quotient = down.value if isinstance(down, Weak) else down
+    assert isinstance(quotient, Value)
     assert isinstance(rest, Value)
     if element(rest.type) is bool_:
-        rest = trace.emit("cast", rest, attrs=(element(held.type),))
-    total = trace.emit("add", held, rest)
+        rest = trace.emit("cast", rest, attrs=(element(quotient.type),))
+    total = trace.emit("add", quotient, rest)
     return Weak(total) if isinstance(down, Weak) else total

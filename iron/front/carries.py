@@ -58,6 +58,7 @@ class Loop:
 
     node: ast.For
     bounds: tuple[Value, Value, Value]
+    stages: int
     read_body: ReadBody
     found: Findings
 
@@ -77,7 +78,7 @@ def read_loop(trace: Trace, node: ast.For, over: Range, read_body: ReadBody) -> 
     """Reads a run-time loop into a `for` region."""
     if not isinstance(node.target, ast.Name):
         raise trace.fail("E0102", "a run-time loop has one counter", node=node.target)
-    loop = Loop(node, _bounds(trace, node, over), read_body, Findings())
+    loop = Loop(node, _bounds(trace, node, over), over.stages, read_body, Findings())
     changed = assigned(node.body)
     names = sorted((changed & set(trace.names)) - {loop.target})
     before = trace.names
@@ -115,7 +116,7 @@ def _bounds(trace: Trace, node: ast.For, over: Range) -> tuple[Value, Value, Val
             help="all must be i32 or all u32: write `i32(x)` or `u32(x)`",
             node=node.iter,
         )
-    if not is_const(step) or const_of(step) < 1:
+    if not _step_known(step):
         raise trace.fail(
             "E0106",
             "a loop's step is a compile-time integer of at least 1",
@@ -123,6 +124,16 @@ def _bounds(trace: Trace, node: ast.For, over: Range) -> tuple[Value, Value, Val
             node=node.iter,
         )
     return low, high, step
+
+
+def _step_known(step: Value) -> bool:
+    """A constant of at least 1, times the number of threads in a kernel that leaves it open."""
+    if is_const(step):
+        return bool(const_of(step) >= 1)
+    op = step.op
+    while op is not None and op.name in ("mul", "cast"):
+        op = next((a.op for a in op.args if not is_const(a)), None)
+    return op is not None and op.name == "threads"
 
 
 def _entry(trace: Trace, loop: Loop, names: Sequence[str]) -> list[Carried]:
@@ -263,7 +274,14 @@ def _close(
 ) -> None:
     """Emits the loop and gives the carried names its results."""
     init = [v for c in carried for v in c.init]
-    results = trace.emit_all("for", (*loop.bounds, *init), (stop is not None,), (block,))
+    if stop is not None and loop.stages:
+        raise trace.fail(
+            "E0104",
+            "`break` in a pipelined loop",
+            help="its reads run ahead: use `range`, or make the number of turns known before it",
+        )
+    attrs = (stop is not None, loop.stages)
+    results = trace.emit_all("for", (*loop.bounds, *init), attrs, (block,))
     fresh = iter(results)
     names = trace.names
     after = {c.name: replaced(c.entry, fresh, _marks(trace, loop, c, names)) for c in carried}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import bool_
+from iron.front import tiles
 from iron.front.arithmetic import binary, compare, inverted, negative
 from iron.front.host import is_pure
 from iron.front.iterate import iterated
@@ -23,6 +24,7 @@ from iron.front.scope import (
     Method,
     PackedView,
     Range,
+    Tiling,
     View,
     Weak,
     dynamic,
@@ -41,7 +43,7 @@ from iron.front.values import (
 )
 from iron.front.views import index, load, load_both, loaded, shape, size, vector_of
 from iron.ir.core import Value
-from iron.ir.types import Vector
+from iron.ir.types import Tile, Vector
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt",
@@ -278,6 +280,13 @@ def read_choice(trace: Trace, node: ast.IfExp) -> object:
 # --- parts ----------------------------------------------------------------------------------------
 
 VALUE_METHODS = ("to", "sum", "max", "min")
+TILE_METHODS = ("any", "all")
+VIEW_METHODS = ("tiles", "gather", "scatter")
+TILING_FACTS: dict[str, Callable[[Trace, Tiling], object]] = {
+    "grid": tiles.grid,
+    "shape": lambda _, a: a.shape,
+    "dtype": lambda _, a: a.view.elem,
+}
 VIEW_FACTS: dict[str, Callable[[Trace, View], object]] = {
     "shape": lambda _, v: shape(v),
     "rank": lambda _, v: len(v.spans),
@@ -292,15 +301,17 @@ def read_attribute(trace: Trace, node: ast.Attribute) -> object:
     name = node.attr
     if isinstance(owner, View) and name in VIEW_FACTS:
         return VIEW_FACTS[name](trace, owner)
-    if isinstance(owner, Value | View | Weak) or is_number(owner):
-        if name in VALUE_METHODS:
-            return Method(owner, name)
-        demand(trace, owner)
-    if isinstance(owner, Mask) and name in ("count", "below"):
+    if isinstance(owner, Tiling) and name in TILING_FACTS:
+        return TILING_FACTS[name](trace, owner)
+    if _has_method(owner, name):
         return Method(owner, name)
+    if isinstance(owner, Value) and isinstance(owner.type, Tile):
+        return _of_tile(trace, owner, owner.type, name)
+    if isinstance(owner, Value | View | Weak) or is_number(owner):
+        demand(trace, owner)
     if isinstance(owner, PackedView):
         return _packed(trace, owner, name)
-    if runtime(owner) or isinstance(owner, Range | Method) or name.startswith("__"):
+    if runtime(owner) or isinstance(owner, Range | Method | Tiling) or name.startswith("__"):
         raise trace.fail("E0105", f"{described(owner)} has no attribute `{name}`")
     try:
         found = getattr(owner, name)
@@ -310,6 +321,27 @@ def read_attribute(trace: Trace, node: ast.Attribute) -> object:
         trace.capture(vars(owner), name, found)
         immutable(trace, ast.unparse(node), found)
     return resolve(trace, found)
+
+
+def _has_method(owner: object, name: str) -> bool:
+    """True for a method of a view, a mask or a run-time value."""
+    if isinstance(owner, Mask):
+        return name in ("count", "below")
+    if isinstance(owner, View) and name in VIEW_METHODS:
+        return True
+    if isinstance(owner, Value) and isinstance(owner.type, Tile) and name in TILE_METHODS:
+        return True
+    return name in VALUE_METHODS and (isinstance(owner, Value | View | Weak) or is_number(owner))
+
+
+def _of_tile(trace: Trace, owner: Value, t: Tile, name: str) -> object:
+    """Facts of a tile."""
+    facts: dict[str, object] = {"shape": t.shape, "rank": len(t.shape), "dtype": t.elem}
+    if name in facts:
+        return facts[name]
+    if name == "T":
+        return tiles.transposed(trace, owner)
+    raise trace.fail("E0105", f"a tile has no attribute `{name}`")
 
 
 def _packed(trace: Trace, owner: PackedView, name: str) -> object:
@@ -335,6 +367,10 @@ def read_subscript(trace: Trace, node: ast.Subscript) -> object:
     key = trace.evaluate(node.slice)
     if isinstance(owner, View):
         return index(trace, owner, key)
+    if isinstance(owner, Tiling):
+        return tiles.read(trace, owner, key)
+    if isinstance(owner, Value) and isinstance(owner.type, Tile):
+        return tiles.of_tile(trace, owner, key)
     if isinstance(owner, Value) and isinstance(owner.type, Vector):
         return _of_vector(trace, owner, key)
     if runtime(owner):

@@ -18,11 +18,14 @@ from iron.front.source import Source, source_of
 from iron.front.state import Capture, Trace
 from iron.front.values import as_value
 from iron.front.views import whole
-from iron.ir.core import Block, Kernel, Param, Value
+from iron.ir.build import Builder
+from iron.ir.core import Block, Kernel, Op, Param, Value
+from iron.ir.rebuild import rebuild
 from iron.ir.types import Type, tensor
 from iron.lang.declare import KernelFunction
 from iron.lang.dim import TypeVar
 from iron.lang.parameter import ConstSpec, ParamSpec
+from iron.lang.tile import SCHEDULE_KEYS
 
 
 def read_kernel(
@@ -217,7 +220,7 @@ class _Reading:
 
     def _kernel(self, body: Block, host: Block) -> Kernel:
         launch = self.trace.launch
-        return Kernel(
+        kernel = Kernel(
             self.fn.name,
             tuple(self.params),
             body,
@@ -228,4 +231,24 @@ class _Reading:
             tuple(r for _, r in launch.requires),
             self.trace.index,
             launch.each,
+            self._schedule() if launch.tiled is not None else (),
         )
+        if launch.open and launch.tiled is None:
+            return rebuild(kernel, {"threads": _single})
+        return kernel
+
+    def _schedule(self) -> tuple[tuple[str, Any], ...]:
+        """What a tile kernel's lowering is told: certain Consts, and the order of groups."""
+        consts = self.binding.consts
+        found: dict[str, Any] = {k: consts[k] for k in SCHEDULE_KEYS if k in consts}
+        for key, value in found.items():
+            if not isinstance(value, int):
+                raise self.trace.fail("E0113", f"the schedule key {key} is {value!r}, no integer")
+        if self.trace.launch.order is not None:
+            found["order"] = self.trace.launch.order
+        return tuple(sorted(found.items()))
+
+
+def _single(b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...]:
+    """A group of a kernel without tiles and without `threads=` is one thread."""
+    return (b.const(1, op.attr("dtype")),)

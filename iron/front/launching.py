@@ -6,6 +6,7 @@ from typing import Any
 
 from iron.dtypes import u32
 from iron.front import arithmetic
+from iron.front.calls import read_range
 from iron.front.host import is_pure
 from iron.front.scope import Range, View, leaves
 from iron.front.state import Handler, Trace
@@ -13,22 +14,42 @@ from iron.front.values import as_value, const_int, described, dtype_of, runtime,
 from iron.front.views import loaded, whole
 from iron.ir.core import Require, Value
 from iron.ir.types import tensor
+from iron.lang.tile import GroupOrder
 
 EACH_THREADS = 256
 MAX_THREADS = 1024
 MAX_UNROLLED = 65536
+MAX_STAGES = 16
 
 
-def groups(trace: Trace, *extents: object, threads: object = 1) -> tuple[Value, ...]:
-    """`groups(*extents, threads=n)`: this group's index along each extent."""
+def groups(
+    trace: Trace, *extents: object, threads: object = None, order: object = None
+) -> tuple[Value, ...]:
+    """`groups(*extents, threads=n, order=o)`: this group's index along each extent."""
     _first(trace, "groups")
-    n = const_int(trace, threads, "`threads`")
+    n = 1 if threads is None else const_int(trace, threads, "`threads`")
     _legal_threads(trace, n)
     launch = trace.launch
-    launch.threads, launch.done = n, True
+    launch.threads, launch.done, launch.open = n, True, threads is None
+    launch.order = _order(trace, order, len(extents))
     launch.extents = _extents(trace, extents)
     at = [trace.emit("group", attrs=(i, trace.index)) for i in range(len(extents))]
     return tuple(at)
+
+
+def _order(trace: Trace, order: object, rank: int) -> tuple[int, int, bool] | None:
+    """(axis, size, descending) of a group order."""
+    if order is None:
+        return None
+    if not isinstance(order, GroupOrder):
+        raise trace.fail("E0113", f"`order` is {described(order)}", help="`order=grouped(8)`")
+    if not (0 <= order.axis < min(rank, 2) and order.size >= 0):
+        raise trace.fail(
+            "E0113",
+            f"an order of {order.size} along axis {order.axis} of {rank} extents",
+            help="the axis is that of one of the first two extents, the size at least 0",
+        )
+    return (order.axis, order.size, order.descending)
 
 
 def _first(trace: Trace, name: str) -> None:
@@ -134,7 +155,21 @@ def strided(trace: Trace, n: object, step: object = 1) -> Range:
     if dtype_of(high) is u32:
         at = trace.emit("cast", at, attrs=(u32,))
     low = arithmetic.binary(trace, "mul", at, by)
-    return Range(low, high, by * trace.launch.threads)
+    if not trace.launch.open:
+        return Range(low, high, by * trace.launch.threads)
+    count = trace.emit("threads", attrs=(trace.index,))
+    if dtype_of(high) is u32:
+        count = trace.emit("cast", count, attrs=(u32,))
+    return Range(low, high, arithmetic.binary(trace, "mul", count, by))
+
+
+def pipelined(trace: Trace, *bounds: object, stages: object = 1) -> Range:
+    """`pipelined(*bounds, stages=s)`: a loop whose tile reads may be early."""
+    held = read_range(trace, *bounds)
+    n = const_int(trace, stages, "`stages`")
+    if not 1 <= n <= MAX_STAGES:
+        raise trace.fail("E0106", f"`pipelined` with {n} stages", help=f"1 to {MAX_STAGES}")
+    return Range(*held.parts, stages=n)
 
 
 def unrolled(trace: Trace, *bounds: object) -> range:
@@ -164,4 +199,4 @@ def shared(trace: Trace, shape: object, dtype: Any) -> View:
     return whole(buffer, sizes)
 
 
-EMITTERS: tuple[Handler, ...] = (groups, each, require, strided, unrolled, shared)
+EMITTERS: tuple[Handler, ...] = (groups, each, require, strided, pipelined, unrolled, shared)

@@ -55,10 +55,9 @@ def resolve(trace: Trace, x: object) -> object:
     if isinstance(x, FormatVar):
         return _bound(trace, trace.formats, x.name, "format variable")
     if x is thread:
-        return trace.emit("thread", attrs=(trace.index,))
+        return trace.own_thread()
     if x is lane:
-        at = trace.emit("thread", attrs=(trace.index,))
-        return binary(trace, "mod", at, trace.simd)
+        return binary(trace, "mod", trace.own_thread(), trace.simd)
     return trace.simd if x is simd_width else x
 
 

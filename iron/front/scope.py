@@ -61,12 +61,27 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Tiling:
+    """A view cut into tiles: a side for each of its free axes.
+
+    Element (r, ..) of tile (i, ..) is element `i * side + r` of the view.
+    """
+
+    view: View
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Range:
-    """`range(low, high, step)`; a run-time loop when it is the target of a `for`."""
+    """`range(low, high, step)`; a run-time loop when it is the target of a `for`.
+
+    `stages` counts the turns that tile reads may be early; 0 for a plain loop.
+    """
 
     low: object
     high: object
     step: object
+    stages: int = 0
 
     @property
     def parts(self) -> tuple[object, object, object]:
@@ -134,7 +149,7 @@ def dynamic(x: object) -> bool:
     """True when `x` is, or holds, something that exists only at run time."""
     if isinstance(x, list | tuple):
         return any(dynamic(y) for y in x)
-    return isinstance(x, (*RUNTIME, PackedView, Method))
+    return isinstance(x, (*RUNTIME, PackedView, Tiling, Method))
 
 
 def leaves(x: object) -> Iterator[object]:

@@ -70,6 +70,10 @@ class Launch:
     extents: tuple[object, ...] = ()
     tail: Value | None = None
     requires: list[tuple[Value, Require]] = field(default_factory=list[tuple[Value, Require]])
+    order: tuple[int, int, bool] | None = None
+    open: bool = False  # `groups` left the number of threads to the compiler
+    tiled: Loc | None = None  # where the first tile is used
+    thread: Loc | None = None  # where a thread's own number is first used
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ class Trace:
         self.host_values: set[Value] = set()  # scalars and dims
         self.dtypes: dict[str, DType] = {}
         self.formats: dict[str, Any] = {}
+        self.sites = 0  # tile accesses and products so far
         self.depth = 0  # open run-time regions
         self.open_tail = ExitStack()
         self.tail = Block()
@@ -275,11 +280,54 @@ class Trace:
                 f"`{shown}` in an `each` kernel, whose groups are the compiler's choice",
                 help="launch with `groups(..., threads=...)`",
             )
+        if TABLE[name].has(Trait.TILE) and name != "threads":
+            self._meet_tile(shown)
         self.builder.loc = self.loc()
         try:
             return self.builder.emit_all(name, args, attrs, regions, surface)
         except OpTypeError as wrong:
             raise self.fail("E0201", f"`{shown}`: {wrong}", help=_advice(str(wrong))) from None
+
+    def _meet_tile(self, shown: str) -> None:
+        """Notes that the kernel uses tiles, which a kernel of threads cannot."""
+        launch = self.launch
+        if not launch.done:
+            raise self.fail(
+                "E0302",
+                f"`{shown}` stands before the launch",
+                help="`groups(...)` is the first run-time statement of a tile kernel",
+            )
+        if not launch.open or launch.thread is not None:
+            raise self.mixed(launch.thread)
+        launch.tiled = launch.tiled or self.loc()
+
+    def own_thread(self) -> Value:
+        """This thread's number, named by the source."""
+        launch = self.launch
+        launch.thread = launch.thread or self.loc()
+        if launch.tiled is not None:
+            raise self.mixed(launch.tiled)
+        return self.emit("thread", attrs=(self.index,))
+
+    def mixed(self, other: Loc | None) -> KernelError:
+        """E0306: tiles and threads in one kernel; `other` is where the other one stands."""
+        if other is None:
+            return self.fail(
+                "E0306",
+                "a tile in a kernel whose launch says how many threads a group has",
+                help="leave `threads=` out: the compiler divides the work of a tile kernel",
+            )
+        return self.fail(
+            "E0306",
+            "tiles and a thread's own number in one kernel",
+            f"the other one is on line {other.line}",
+            help="share work with `strided`, or write the kernel for threads alone",
+        )
+
+    def site(self) -> int:
+        """The number of the next tile access or product."""
+        self.sites += 1
+        return self.sites - 1
 
     def const(self, value: Any, t: Type) -> Value:
         """The constant `value` of type `t`, converted by the language's casts."""

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from iron.front import tiles
 from iron.front.arithmetic import binary
 from iron.front.iterate import iterated
 from iron.front.joins import branch, has_second_name
-from iron.front.scope import Returned, View, Weak
+from iron.front.scope import Returned, Tiling, View, Weak
 from iron.front.source import assigned
 from iron.front.state import Trace
 from iron.front.values import const_int, described, runtime, truth
@@ -86,6 +87,11 @@ def _augment_name(trace: Trace, target: ast.Name, op: str, value: ast.expr) -> N
 def _augment_element(trace: Trace, target: ast.Subscript, op: str, value: ast.expr) -> None:
     base = trace.evaluate(target.value)
     key = trace.evaluate(target.slice)
+    if isinstance(base, Tiling):
+        old = tiles.read(trace, base, key)
+        new = binary(trace, op, old, loaded(trace, trace.evaluate(value)))
+        tiles.write(trace, base, key, new)
+        return
     if isinstance(base, View):
         place = narrow(trace, base, key)
         old = loaded(trace, place)
@@ -138,6 +144,8 @@ def _assign_element(trace: Trace, target: ast.Subscript, value: object) -> None:
     key = trace.evaluate(target.slice)
     if isinstance(base, View):
         store(trace, narrow(trace, base, key), value)
+    elif isinstance(base, Tiling):
+        tiles.write(trace, base, key, value)
     elif isinstance(base, list):
         _rebind(trace, target, base, _position(trace, base, key), value)
     else:

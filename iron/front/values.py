@@ -8,10 +8,10 @@ import numpy as np
 
 from iron.dtypes import DType, bool_, f32, i32, i64, of_numpy
 from iron.front import host
-from iron.front.scope import Mask, Range, Specialise, View, Weak, dynamic, leaves
+from iron.front.scope import Mask, Range, Specialise, Tiling, View, Weak, dynamic, leaves
 from iron.front.state import Trace
 from iron.ir.core import Value, const_of, is_const
-from iron.ir.types import Type, Vector, element, vector
+from iron.ir.types import Tensor, Tile, Type, Vector, element, like
 
 PLAIN: tuple[type, ...] = (np.float64, np.int64, np.bool_)
 
@@ -38,6 +38,8 @@ def described(x: object) -> str:
         return "an integer of dims"
     if isinstance(x, View):
         return f"a view of {x.elem}"
+    if isinstance(x, Tiling):
+        return f"a grid of tiles of {x.view.elem}"
     if isinstance(x, str | int | float | type(None)):
         return repr(x)
     return f"a {type(x).__name__}"
@@ -61,6 +63,8 @@ def not_a_value(trace: Trace, x: object) -> Exception:
         help = "a run-time range is for `for` only; `unrolled(n)` counts at compile time"
     elif isinstance(x, list | tuple):
         help = "take its elements one by one, or make a vector with `vec(xs)`"
+    elif isinstance(x, Tiling):
+        help = "read a tile of it: `A[i, k]`"
     return trace.fail("E0204", f"{described(x)} is not a run-time value", help=help)
 
 
@@ -78,6 +82,8 @@ def _of_dims(trace: Trace, x: Weak, t: Type) -> Value:
             "E0202", f"an integer of dims may not fit in {to}", help=f"convert it: `{to}(...)`"
         )
     value = x.value if element(x.value.type) is to else trace.emit("cast", x.value, attrs=(to,))
+    if isinstance(t, Tile):
+        return trace.emit("tile_full", value, attrs=(t.shape,))
     return trace.emit("splat", value, attrs=(t.count,)) if isinstance(t, Vector) else value
 
 
@@ -96,7 +102,7 @@ def literal(trace: Trace, x: Any, t: Type) -> Value:
 
 def like_shape(t: Type, elem: DType) -> Type:
     """`elem`, as many of them as `t` has."""
-    return vector(elem, t.count) if isinstance(t, Vector) else elem
+    return t if isinstance(t, Tensor) else like(t, elem)
 
 
 def misfit(x: int | float, to: DType) -> str:

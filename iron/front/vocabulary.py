@@ -10,7 +10,7 @@ import numpy as np
 from iron import lang
 from iron.dtypes import DType, f32, i32
 from iron.errors import KernelError
-from iron.front import arithmetic, collectives, launching
+from iron.front import arithmetic, collectives, launching, tiles
 from iron.front.calls import call, cast, read_isinstance, read_len, read_range, read_sum
 from iron.front.iterate import iterated
 from iron.front.scope import Mask, PackedView, View, Weak
@@ -31,7 +31,7 @@ from iron.front.views import load_both, loaded, vector_of, vector_type, whole
 from iron.ir import scalar
 from iron.ir.core import Value
 from iron.ir.table import TABLE
-from iron.ir.types import Vector, count, tensor
+from iron.ir.types import Tile, Vector, tensor
 
 LANG: Any = lang
 
@@ -115,7 +115,8 @@ def where(trace: Trace, condition: object, a: object, b: object) -> object:
     c, a, b = (loaded(trace, x) for x in (condition, a, b))
     if not runtime(c):
         return a if arithmetic.python(trace, "ne", c, 0) else b
-    flag = c if isinstance(c, Value) and isinstance(c.type, Vector) else truth(trace, c)
+    many = isinstance(c, Value) and isinstance(c.type, Vector | Tile)
+    flag = c if many else truth(trace, c)
     assert isinstance(flag, Value)
     if isinstance(a, Mask) or isinstance(b, Mask):
         raise not_a_value(trace, a)
@@ -162,23 +163,29 @@ def _length(trace: Trace, shape: object) -> int:
 
 
 def zeros(trace: Trace, shape: object, dtype: object) -> Value:
-    """`zeros(n, dtype)`."""
+    """`zeros(n, dtype)`; a tile where the compiler divides the work."""
+    if trace.launch.open:
+        return tiles.zeros(trace, shape, _dtype(trace, dtype))
     return full(trace, shape, 0, dtype)
 
 
 def full(trace: Trace, shape: object, value: object, dtype: object) -> Value:
-    """`full(n, value, dtype)`."""
+    """`full(n, value, dtype)`; a tile where the compiler divides the work."""
     to = _dtype(trace, dtype)
-    kind = vector_type(trace, to, _length(trace, shape))
     held = cast(trace, value, to)
-    if count(held.type):
+    if not isinstance(held.type, DType):
         raise trace.fail("E0210", "`full` repeats one scalar")
+    if trace.launch.open:
+        return tiles.full(trace, shape, held)
+    kind = vector_type(trace, to, _length(trace, shape))
     return trace.emit("splat", held, attrs=(kind.count,))
 
 
 def iota(trace: Trace, n: object, dtype: object = i32) -> Value:
-    """`iota(n)`."""
+    """`iota(n)`; a tile where the compiler divides the work."""
     to = _dtype(trace, dtype)
+    if trace.launch.open:
+        return tiles.iota(trace, n, to)
     kind = vector_type(trace, to, _length(trace, n))
     return vector_of(trace, [trace.const(i, to) for i in range(kind.count)])
 
@@ -205,15 +212,28 @@ def _f32_vector(x: object) -> bool:
     return isinstance(x, Value) and isinstance(x.type, Vector) and x.type.elem is f32
 
 
-def reduced(trace: Trace, x: object, op: str) -> object:
-    """The elements of a vector combined from left to right."""
+def reduced(trace: Trace, x: object, op: str, axis: object = None) -> object:
+    """The elements of a vector combined from left to right, or one axis of a tile."""
     value = loaded(trace, x)
+    if isinstance(value, Value) and isinstance(value.type, Tile):
+        return tiles.reduced(trace, value, op, axis)
     if not isinstance(value, Value) or not isinstance(value.type, Vector):
         raise trace.fail("E0204", f"{described(value)} is not a vector")
+    if axis is not None:
+        raise trace.fail("E0113", "a vector has one axis: leave `axis` out")
     total = trace.emit("extract", value, attrs=(0,))
     for i in range(1, value.type.count):
         total = trace.emit(op, total, trace.emit("extract", value, attrs=(i,)))
     return total
+
+
+def reduction(op: str) -> Handler:
+    """`x.sum()`, `t.max(axis=1)` and their kin."""
+
+    def emit(trace: Trace, owner: object, axis: object = None) -> object:
+        return reduced(trace, owner, op, axis)
+
+    return emit
 
 
 def table(trace: Trace, array: object, dtype: object) -> View:
@@ -271,9 +291,14 @@ def packed(name: str) -> Handler:
 
 METHODS: dict[str, Handler] = {
     "to": to,
-    "sum": lambda trace, owner: reduced(trace, owner, "add"),
-    "max": lambda trace, owner: reduced(trace, owner, "max"),
-    "min": lambda trace, owner: reduced(trace, owner, "min"),
+    "sum": reduction("add"),
+    "max": reduction("max"),
+    "min": reduction("min"),
+    "any": reduction("or"),
+    "all": reduction("and"),
+    "tiles": tiles.tiles,
+    "gather": tiles.gather,
+    "scatter": tiles.scatter,
     "count": count_lanes,
     "below": count_below,
     "decode": packed("decode"),
@@ -296,7 +321,7 @@ def functions() -> dict[Any, Handler]:
         for name in SINGULAR.split()
     }
     own = (add, absolute, cdiv, next_pow2, where, bitcast, vec, zeros, full, iota, dot, dot4, table)
-    for handler in (*own, *launching.EMITTERS, *collectives.EMITTERS):
+    for handler in (*own, *launching.EMITTERS, *collectives.EMITTERS, *tiles.EMITTERS):
         known[getattr(LANG, handler.__name__)] = handler
     known |= collectives.family()
     known |= {LANG.minimum: extreme("min"), LANG.maximum: extreme("max")}

@@ -104,6 +104,7 @@ from iron.lang.thread import (
     simd_width,
     thread,
 )
+from iron.lang.tile import GroupOrder, grouped, mma, pipelined, stage
 
 __all__ = [
     "ATTN",
@@ -121,6 +122,7 @@ __all__ = [
     "Dim",
     "DimExpr",
     "FormatVar",
+    "GroupOrder",
     "In",
     "InOut",
     "InlineFunction",
@@ -188,6 +190,7 @@ __all__ = [
     "group_scan",
     "group_sum",
     "group_xor",
+    "grouped",
     "groups",
     "i8",
     "i16",
@@ -204,10 +207,12 @@ __all__ = [
     "log10",
     "maximum",
     "minimum",
+    "mma",
     "mulhi",
     "nan",
     "next_pow2",
     "partial",
+    "pipelined",
     "plan",
     "popcount",
     "power",
@@ -224,6 +229,7 @@ __all__ = [
     "sin",
     "sinh",
     "sqrt",
+    "stage",
     "strided",
     "table",
     "tan",

@@ -6,14 +6,19 @@ from collections.abc import Iterable
 
 from iron.dtypes import DType
 from iron.lang.place import outside
+from iron.lang.tile import GroupOrder
 from iron.lang.value import Value, View
 
 
-def groups(*extents: int, threads: int = 1) -> tuple[int, ...]:
+def groups(
+    *extents: int, threads: int | None = None, order: GroupOrder | None = None
+) -> tuple[int, ...]:
     """One group of `threads` threads for each index below `extents`; this group's index.
 
     The first run-time statement of a kernel. The first extent varies fastest. `threads` is a
-    compile-time multiple of `simd_width`, or 1 (E0301). Returns one number an extent.
+    compile-time multiple of `simd_width`, or 1 (E0301). Without it the group is one thread, or in
+    a kernel that uses tiles as many as the compiler chooses; `order` says in which order such
+    groups start. Returns one number an extent.
 
     >>> @kernel
     ... def first(x: In[f32, R, N], y: Out[f32, R]):

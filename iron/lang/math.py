@@ -355,7 +355,7 @@ def vec(items: Sequence[Value]) -> Value:
 
 
 def zeros(shape: Shape, dtype: DType) -> Value:
-    """A vector of zeros; `shape` is a length or a tuple of one.
+    """A vector of zeros; `shape` is a length or a tuple of one. In a tile kernel a tile.
 
     >>> zeros(2, f32)
     array([0., 0.], dtype=float32)
@@ -364,7 +364,7 @@ def zeros(shape: Shape, dtype: DType) -> Value:
 
 
 def full(shape: Shape, value: Value, dtype: DType) -> Value:
-    """A vector of equal elements; `shape` is a length or a tuple of one.
+    """A vector of equal elements; `shape` is a length or a tuple of one. In a tile kernel a tile.
 
     >>> full((2,), -inf, f32)
     array([-inf, -inf], dtype=float32)
@@ -375,7 +375,7 @@ def full(shape: Shape, value: Value, dtype: DType) -> Value:
 
 
 def iota(n: int, dtype: DType = i32) -> Value:
-    """The vector 0, 1, .. n - 1.
+    """The vector 0, 1, .. n - 1. In a tile kernel a tile of one axis.
 
     >>> iota(3)
     array([0, 1, 2], dtype=int32)

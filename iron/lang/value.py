@@ -75,6 +75,38 @@ class View(Protocol):
         """In a plan: the same elements in memory order under another shape."""
         ...
 
+    def tiles(self, *sides: int) -> Tiles:
+        """The view as a grid of tiles, with a side for each of its axes; edges are ragged."""
+        ...
+
+    def gather(self, *indices: Any, keep: Any = None) -> Any:
+        """The elements at integer tiles or scalars, 0 where outside or not kept: a tile."""
+        ...
+
+    def scatter(self, *indices: Any, value: Any, keep: Any = None) -> None:
+        """Writes a tile to the elements at `indices`, except where outside or not kept."""
+        ...
+
+    def __getitem__(self, index: Any) -> Any: ...
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+
+
+class Tiles(Protocol):
+    """A view cut into tiles: `A[i, k]` reads a tile, `A[i, k] = t` writes one.
+
+    Elements outside the view read 0 and are not written.
+    """
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The number of tiles along each axis, a ragged one included."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sides of a tile, compile-time facts."""
+        ...
+
     def __getitem__(self, index: Any) -> Any: ...
     def __setitem__(self, index: Any, value: Any) -> None: ...
 

@@ -6,7 +6,7 @@ from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.rebuild import Sweep, replace_blocks
 from iron.ir.table import Trait
-from iron.ir.types import Vector
+from iron.ir.types import Tile, Vector
 
 SIZE = 8
 
@@ -44,10 +44,13 @@ def _weight(side: Block) -> int:
 
 
 def _short(op: Op) -> bool:
-    return op.row.has(Trait.PURE) and not op.row.has(Trait.EXPANDED)
+    costly = op.row.has(Trait.EXPANDED) or op.row.has(Trait.COLLECTIVE)
+    return op.row.has(Trait.PURE) and not costly
 
 
 def _where(b: Builder, condition: Value, x: Value, y: Value) -> Value:
     if isinstance(x.type, Vector):
         condition = b.emit("splat", condition, attrs=(x.type.count,))
+    if isinstance(x.type, Tile):
+        condition = b.emit("tile_full", condition, attrs=(x.type.shape,))
     return x if x is y else b.emit("where", condition, x, y)

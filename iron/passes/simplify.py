@@ -54,7 +54,7 @@ class _Round:
         known = self.facts.of(result)
         if known is None:
             return None
-        if known.constant is not None and op.name != "splat":
+        if known.constant is not None and op.name not in ("splat", "tile_full"):
             return b.const(known.constant, result.type)  # pyright: ignore[reportArgumentType]
         rule = _RULES.get(op.name)
         return rule(Match(self.facts, self.sweep.values, b, op)) if rule else None

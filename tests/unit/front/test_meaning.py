@@ -569,7 +569,7 @@ def z_of(b):
 
 @kernel
 def vector_forms(x: In[f32, N], b: In[u8, N], y: Out[f32, 10], z: Out[u32, 6]):
-    groups(1)
+    groups(1, threads=1)
     v = x[0:4].to(f32)
     y[0] = v.sum() + v.max() * v.min()
     y[1] = (v * 2.0 + x[4:8])[-1]

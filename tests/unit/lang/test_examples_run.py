@@ -71,8 +71,8 @@ def test_example_runs(name: str, tmp_path):
             assert close(narrow[parameter], value)
 
 
-def test_most_thread_functions_show_a_kernel():
-    assert len(WITH_KERNEL) == 22
+def test_most_thread_and_tile_functions_show_a_kernel():
+    assert len(WITH_KERNEL) == 24
 
 
 def test_a_wrong_example_is_seen(tmp_path):
