@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from iron.errors import error
-from iron.targets.target import Target
+from iron.targets.target import Approximation, Target
 
 SIMD = 32
 MAX_THREADS = 1024
@@ -18,6 +18,13 @@ SHARED_BYTES = 256 * 1024
 X86_REQUIRED = ("avx2", "fma", "f16c", "bmi2", "popcnt", "lzcnt")
 AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 EXTRA = ("avx512vbmi", "avx512vnni", "avx512bf16", "avx512vpopcntdq", "avxvnni", "neon", "dotprod")
+
+APPROXIMATIONS = (
+    Approximation("fast_exp2", 3.0),
+    Approximation("fast_rcp", 1.5),
+    Approximation("fast_rsqrt", 1.5),
+)
+"""Of AVX-512, whose estimates err by less than 2^-14, after one step of refinement."""
 
 
 def cpu_target(
@@ -53,6 +60,7 @@ def cpu_target(
         triple,
         cpu,
         attributes,
+        APPROXIMATIONS if "avx512" in features else (),
     )
 
 

@@ -21,7 +21,7 @@ TARGETS = {
     for levels in (nvidia.LEVELS, amd.LEVELS, apple.LEVELS, cpu.LEVELS)
     for t in levels.values()
 } | {vulkan.USUAL.name: vulkan.USUAL}
-HAVE = {*nvidia.LEVELS, *amd.LEVELS}
+HAVE = {*nvidia.LEVELS, *amd.LEVELS, cpu.X86_64_V4.name}
 
 
 def of(name: str) -> Kernel:
