@@ -17,6 +17,7 @@ from iron.backends.spirv.words import (
     LOGICAL,
     MAGIC,
     VERSION,
+    VULKAN,
     BuiltIn,
     Capability,
     Code,
@@ -266,7 +267,8 @@ class Module:
             words += instruction(Code.Extension, text_words(extension))
         if self._glsl:
             words += instruction(Code.ExtInstImport, [self._glsl, *text_words("GLSL.std.450")])
-        words += instruction(Code.MemoryModel, [LOGICAL, GLSL450])
+        newer = Capability.VulkanMemoryModel in self.capabilities
+        words += instruction(Code.MemoryModel, [LOGICAL, VULKAN if newer else GLSL450])
         entry = [GLCOMPUTE, main, *text_words(name), *self.interface]
         words += instruction(Code.EntryPoint, entry)
         words += self.modes + self.strings + self.names + self.decorations + self.declarations

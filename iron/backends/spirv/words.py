@@ -123,6 +123,10 @@ class Code(IntEnum):
     SDot = 4450
     UDot = 4451
     SUDot = 4452
+    TypeCooperativeMatrix = 4456
+    CooperativeMatrixLoad = 4457
+    CooperativeMatrixStore = 4458
+    CooperativeMatrixMulAdd = 4459
 
 
 class Capability(IntEnum):
@@ -144,8 +148,11 @@ class Capability(IntEnum):
     SignedZeroInfNanPreserve = 4466
     RoundingModeRTE = 4467
     BFloat16Type = 5116
+    BFloat16CooperativeMatrix = 5118
+    VulkanMemoryModel = 5345
     DotProductInput4x8BitPacked = 6018
     DotProduct = 6019
+    CooperativeMatrix = 6022
 
 
 class Storage(IntEnum):
@@ -223,7 +230,7 @@ EVERYTHING = 0x148  # of storage buffers too
 BYTES_OF_A_WORD = 0  # PackedVectorFormat4x8Bit
 BFLOAT16 = 0  # an encoding of floats
 GLCOMPUTE = 5
-LOGICAL, GLSL450 = 0, 1
+LOGICAL, GLSL450, VULKAN = 0, 1, 3
 
 _TYPES = {
     Code.TypeVoid: "r",
@@ -236,6 +243,7 @@ _TYPES = {
     Code.TypeStruct: "ri*",
     Code.TypePointer: "rSi",
     Code.TypeFunction: "ri*",
+    Code.TypeCooperativeMatrix: "riiiii",
 }
 _MODULE = {
     Code.Name: "is",
@@ -268,6 +276,9 @@ _BODY = {
     Code.Branch: "i",
     Code.BranchConditional: "iii",
     Code.Return: "",
+    Code.CooperativeMatrixLoad: "triiin",
+    Code.CooperativeMatrixStore: "iiiin",
+    Code.CooperativeMatrixMulAdd: "triiin",
     Code.SDot: "triin",
     Code.UDot: "triin",
     Code.SUDot: "triin",

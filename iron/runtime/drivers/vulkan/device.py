@@ -46,9 +46,12 @@ FLAGS: dict[str, tuple[type[r.Chained], int]] = {
     "subgroup_size_control": (p.Features13, 7),
     "full_subgroups": (p.Features13, 8),
     "integer_dot": (p.Features13, 13),
+    "memory_model": (p.Features12, 41),
     "bfloat16": (p.FeaturesBfloat16, 0),
+    "bfloat16_matrix": (p.FeaturesBfloat16, 2),
+    "cooperative_matrix": (p.FeaturesCooperativeMatrix, 0),
 }
-EXTENDED = (p.FeaturesBfloat16,)
+EXTENDED = (p.FeaturesBfloat16, p.FeaturesCooperativeMatrix)
 """Structures that belong to extensions."""
 
 

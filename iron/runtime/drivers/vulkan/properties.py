@@ -174,6 +174,24 @@ class FeaturesCooperativeMatrix(Chained):
     _fields_ = (*HEAD, ("flags", u32 * 2))
 
 
+class CooperativeMatrixProperties(Chained):
+    """VkCooperativeMatrixPropertiesKHR: one product that a device computes."""
+
+    TYPE = 1000506001
+    _fields_ = (
+        *HEAD,
+        ("MSize", u32),
+        ("NSize", u32),
+        ("KSize", u32),
+        ("AType", u32),
+        ("BType", u32),
+        ("CType", u32),
+        ("ResultType", u32),
+        ("saturatingAccumulation", u32),
+        ("scope", u32),
+    )
+
+
 class QueueFamilyProperties(C.Structure):
     """What the queues of a family can do."""
 
