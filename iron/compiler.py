@@ -5,11 +5,11 @@ from __future__ import annotations
 from time import perf_counter
 
 from iron.analysis.check import check
-from iron.errors import error
 from iron.ir.core import Kernel, tiled
 from iron.ir.verify import verify
-from iron.passes import THREAD_PASSES, passes_for
+from iron.passes import THREAD_PASSES, Pass, passes_for
 from iron.targets.target import Target
+from iron.tiles.lower import threads
 
 INTERPRETER = "interpreter"  # the target that runs tiles as they are
 
@@ -17,25 +17,19 @@ INTERPRETER = "interpreter"  # the target that runs tiles as they are
 def lower(
     kernel: Kernel, target: Target | None = None, seconds: dict[str, float] | None = None
 ) -> Kernel:
-    """`kernel` after every pass of `passes.THREAD_PASSES`, in order.
+    """`kernel` after every pass of `passes.THREAD_PASSES`, in order, and `tiles` among them.
 
     A `target` keeps the functions that it approximates itself; without one all become bodies.
     `seconds` is filled with the time that the checks and each pass took. Errors, found before any
     pass: E0312 where threads part before a collective, E0404 for an index that is always outside,
-    what `analysis.tiles` says of tile kernels, and E0602 for one on a target without tiles.
+    and what `analysis.tiles` says of tile kernels. Without a target, and for the interpreter, tiles
+    stay as they are.
     """
-    if target is not None and target.name != INTERPRETER and tiled(kernel):
-        raise error(
-            "E0602",
-            f"tile kernels do not run on {target.name}",
-            kernel=kernel.name,
-            help="run it on the interpreter: `with iron.use('interp'):`",
-        )
     spent = {} if seconds is None else seconds
     started = perf_counter()
     check(kernel)
     spent["check"] = perf_counter() - started
-    for name, run in passes_for(target) if target is not None else THREAD_PASSES:
+    for name, run in passes_of(kernel, target):
         started = perf_counter()
         kernel = run(kernel)
         spent[name] = perf_counter() - started
@@ -43,3 +37,13 @@ def lower(
     verify(kernel)
     spent["verify"] = perf_counter() - started
     return kernel
+
+
+def passes_of(kernel: Kernel, target: Target | None = None) -> tuple[tuple[str, Pass], ...]:
+    """What `lower` runs, in order: tiles become threads after `fuse`, which is part of their
+    meaning, and before what asks for threads."""
+    passes = passes_for(target) if target is not None else THREAD_PASSES
+    if target is None or target.name == INTERPRETER or not tiled(kernel):
+        return passes
+    first = [name for name, _ in passes].index("fuse") + 1
+    return (*passes[:first], ("tiles", lambda k: threads(k, target)), *passes[first:])

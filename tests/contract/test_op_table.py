@@ -16,11 +16,12 @@ from iron.ir import ops as _rows  # noqa: F401
 from iron.ir.interp import _HANDLERS as INTERP
 from iron.ir.table import TABLE, OpDef, Trait, defop
 from iron.passes.scalarise import _RULES as SCALARISED
+from iron.tiles.lower import REBUILT_OPS
+from iron.tiles.lower import RULES as TILE_RULES
 
 ELEMENTARY = dict.fromkeys(BODIES, "elementary")
-TILES = dict.fromkeys(
-    (r.name for r in TABLE.values() if r.has(Trait.TILE)), "no pass lowers tiles to threads yet"
-)
+TILES = dict.fromkeys((r.name for r in TABLE.values() if r.has(Trait.TILE)), "tiles")
+SCALARS = {**ELEMENTARY, **TILES, "splat": "scalarise"}
 STRUCTURE = {"yield"}  # spelled by the op whose region it ends
 
 
@@ -37,11 +38,15 @@ BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY
     ),
-    "cpu": Backend(set(CPU), ELEMENTARY, TILES),
-    "spirv": Backend(set(SPIRV), {**ELEMENTARY, "splat": "scalarise"}, TILES),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), {**ELEMENTARY, "splat": "scalarise"}, TILES),
+    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}),
+    "spirv": Backend(set(SPIRV), SCALARS),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS),
 }
-REPLACING = {"elementary": set(BODIES), "scalarise": set(SCALARISED)}
+REPLACING = {
+    "elementary": set(BODIES),
+    "scalarise": set(SCALARISED),
+    "tiles": set(TILE_RULES) | set(REBUILT_OPS),
+}
 
 
 def faults(rows: dict[str, OpDef], backend: Backend) -> list[str]:

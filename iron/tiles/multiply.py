@@ -1,0 +1,153 @@
+"""`mma` as register-blocked fused multiply-adds over operands in group memory.
+
+Each thread holds a block of the accumulator: for every k it reads its rows of a and its columns of
+b once, and multiplies all pairs. Any shape and dtype has this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from iron.ir.core import Op, Value
+from iron.ir.types import Tile, Vector, element
+from iron.tiles import compute
+from iron.tiles.emitter import Emitter, named
+from iron.tiles.storage import Place, Private, Registers, Shared, Spot
+
+ROWS = 8
+"""Rows of a block where the accumulator is walked by loops: eight rows of a CPU's lanes fill half
+of its vector registers, or all where they are few."""
+
+
+def mma(e: Emitter, op: Op) -> None:
+    """acc + a @ b; the sum is kept by each thread, in place where acc has no other reader."""
+    a, b = (_operand(e, v) for v in op.args[:2])
+    (value,) = op.results
+    assert isinstance(value.type, Tile)
+    kinds = e.plan.kinds[value]
+    compute.ready(e, op.args[2], kinds)
+    for operand in (a, b):
+        e.fence.reads(e.b, operand.array)
+    e.follow(op)
+    if e.grid.looped:
+        _in_memory(e, op, a, b)
+    else:
+        _in_registers(e, op, a, b)
+
+
+def _operand(e: Emitter, value: Value) -> Shared:
+    """The operand in group memory."""
+    op = value.op
+    if op is not None and op.name == "tile_transpose":
+        return _operand(e, op.args[0]).transpose()
+    return compute.copied(e, value)
+
+
+def _in_registers(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
+    (value,) = op.results
+    assert isinstance(value.type, Tile)
+    init = compute.spread(e, op.args[2])
+    kinds, shape = e.plan.kinds[value], value.type.shape
+    rows, columns = (
+        [e.spot(k, s, i) for i in range(e.grid.along(k, s).count)]
+        for k, s in zip(kinds, shape, strict=True)
+    )
+    e.follow(op)
+    sums = _block(e, op, (a, b), (rows, columns), init)
+    places = product(range(len(rows)), range(len(columns)))
+    e.kept[value] = Registers(kinds, dict(zip(places, sums, strict=True)))
+    for held in sums:
+        named(held, value.name)
+
+
+def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
+    """Blocks of `ROWS` rows by one chunk of columns, the columns of b outside: they stay near."""
+    (value,) = op.results
+    assert isinstance(value.type, Tile)
+    kinds, shape = e.plan.kinds[value], value.type.shape
+    kept = _place_of_sum(e, op)
+    down, across = e.axes(kinds, shape)
+    many = next(n for n in (ROWS, 4, 2, 1) if down.count % n == 0)
+
+    def block(first: Value, column: Value) -> None:
+        cols = [e.spot(kinds[1], shape[1], column)]
+        numbers = [e.b.emit("add", first, e.number(i)) for i in range(many)]
+        rows = [e.spot(kinds[0], shape[0], n) for n in numbers]
+        places: list[Place] = [(r, cols[0]) for r in rows]
+        init = [e.wide(compute.chunk(e, op.args[2], p), p[-1].width) for p in places]
+        e.follow(op)
+        sums = _block(e, op, (a, b), (rows, cols), init)
+        for p, held in zip(places, sums, strict=True):
+            e.store(kept, p, held)
+
+    def over_rows(column: Value) -> None:
+        if down.count == many:
+            block(e.number(0), column)
+            return
+        with e.loop(down.count, "rows", many) as first:
+            block(first, column)
+
+    if across.count == 1:
+        over_rows(e.number(0))
+    else:
+        with e.loop(across.count, "columns") as column:
+            over_rows(column)
+    e.kept[value] = kept
+
+
+def _place_of_sum(e: Emitter, op: Op) -> Private:
+    """The accumulator's own array when this is the last that is read of it, else a new one."""
+    (value,) = op.results
+    for old in _leaves(e, op.args[2]):
+        kept = e.kept.get(old)
+        last = e.plan.uses[old] == 1 and e.plan.block[old] is e.plan.block[value]
+        alike = isinstance(kept, Private) and kept.kinds == e.plan.kinds[value]
+        if isinstance(kept, Private) and alike and last and old.type is value.type:
+            return kept
+    return e.private(value)
+
+
+def _leaves(e: Emitter, value: Value) -> list[Value]:
+    """The kept values that computing `value` reads, chunk by chunk."""
+    if value in e.kept:
+        return [value]
+    if value.op is None or value.op.name in ("tile_expand", "tile_broadcast", "tile_transpose"):
+        return []
+    return [leaf for a in value.op.args if isinstance(a.type, Tile) for leaf in _leaves(e, a)]
+
+
+def _block(
+    e: Emitter,
+    op: Op,
+    operands: tuple[Shared, Shared],
+    spots: tuple[Sequence[Spot], Sequence[Spot]],
+    init: Sequence[Value],
+) -> tuple[Value, ...]:
+    """The sums of one block, rows outermost: `init` plus the products along k."""
+    (a, b), (rows, columns) = operands, spots
+    inner = op.args[0].type
+    assert isinstance(inner, Tile)
+
+    def step(k: Value, sums: Sequence[Value]) -> list[Value]:
+        left = [_widened(e, op, e.shared(a, (r.at, k), 1)) for r in rows]
+        right = [_widened(e, op, e.shared(b, (k, c.at), c.width)) for c in columns]
+        pairs = product(left, right)
+        return [_add(e, x, y, s) for (x, y), s in zip(pairs, sums, strict=True)]
+
+    return e.carry(inner.shape[1], init, step)
+
+
+def _widened(e: Emitter, op: Op, value: Value) -> Value:
+    total = element(op.results[0].type)
+    if element(value.type) is total:
+        return value
+    return e.b.emit("cast", value, attrs=(total,))
+
+
+def _add(e: Emitter, x: Value, y: Value, total: Value) -> Value:
+    width = total.type.count if isinstance(total.type, Vector) else 1
+    x, y = e.wide(x, width), e.wide(y, width)
+    if element(total.type).is_float:
+        return e.b.emit("fma", x, y, total)
+    return e.b.emit("add", total, e.b.emit("mul", x, y))
