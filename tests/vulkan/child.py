@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 
 import iron
+from iron.backends.spirv import guarded
+from iron.backends.spirv.encode import Encoder
 from iron.check.cases import Runner, check, run_case
 from iron.check.expand import expand
 from iron.check.generate import generate
 from iron.check.generate.agree import DEVICE_ROADS, agree
 from iron.dtypes import f32, i32
 from iron.errors import KernelError
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, Op
 from iron.ir.types import tensor
 from iron.runtime.driver import driver
 from iron.runtime.drivers.vulkan import VulkanDriver, launch, memory
@@ -34,6 +36,7 @@ from iron.runtime.drivers.vulkan.pipeline import Row
 from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
 from iron.worker.discover import kernels, modules
+from tests.unit.backends.spirv.test_latency import looked_up
 from tests.unit.ir.handmade import Handmade
 
 
@@ -186,6 +189,31 @@ def outside(opened: VulkanDriver) -> None:
     opened.synchronise()
 
 
+def guarded_loads(opened: VulkanDriver) -> None:
+    """Looks up elements, most of which are not there; wrong where one of those is not 0."""
+    x, y = np.ones(32, np.float32), np.zeros(64, np.float32)
+    at = np.arange(64, dtype=np.uint32) << 20
+    with iron.use(opened):
+        looked_up(x=x, at=at, y=y)
+    assert y.tolist() == [1.0] + [0.0] * 63
+
+
+def unguarded_loads(opened: VulkanDriver) -> None:
+    """The same, with loads that read what they are told to."""
+    with changed(guarded, "write", reading_anything):
+        guarded_loads(opened)
+
+
+def reading_anything(e: Encoder, op: Op) -> None:
+    """`guarded.write` without the guard."""
+    sides: list[list[int]] = []
+    for region in op.regions:
+        e.block(region)
+        sides.append([e.id(v) for v in region.yielded])
+    for result, yes, no in zip(op.results, *sides, strict=True):
+        e.ids[result] = e.m.select(e.id(op.args[0]), yes, no)
+
+
 CONTROLS: dict[str, tuple[tuple[str, ...], bool, Callable[[VulkanDriver], None]]] = {
     "plain": ((), True, plain),
     "plain, on the device": (("gpu",), False, plain),
@@ -197,6 +225,8 @@ CONTROLS: dict[str, tuple[tuple[str, ...], bool, Callable[[VulkanDriver], None]]
     "in turns": (("sync",), True, in_turns),
     "without waiting": (("sync",), True, without_waiting),
     "outside": (("gpu",), False, outside),
+    "guarded": (("gpu",), False, guarded_loads),
+    "unguarded": (("gpu",), False, unguarded_loads),
 }
 
 

@@ -38,7 +38,14 @@ def test_cases_pass_and_the_layer_is_silent(width: int, half: int):
 
 def test_the_layer_hears_mistakes():
     found = child(8, "controls")
-    for name in ("plain", "plain, on the device", "plain, hazards", "with barrier", "in turns"):
+    for name in (
+        "plain",
+        "plain, on the device",
+        "plain, hazards",
+        "with barrier",
+        "in turns",
+        "guarded",
+    ):
         assert found[name] == []
         assert f"{name} raised" not in found
     assert any("groupCountX" in m for m in found["large grid"])
@@ -46,6 +53,7 @@ def test_the_layer_hears_mistakes():
     assert any("READ_AFTER_WRITE" in m for m in found["no barrier"])
     assert any("READ_AFTER_WRITE" in m for m in found["without waiting"])
     assert any("out of bounds" in m.lower() for m in found["outside"])
+    assert any("out of bounds" in m.lower() for m in found["unguarded"])
 
 
 def test_words_of_memory_hold_the_same_bits():

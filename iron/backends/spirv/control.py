@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from iron.backends.spirv import guarded, steps
 from iron.backends.spirv.words import Code
-from iron.ir.core import Block, Op, carried, stop_flag
+from iron.ir.core import Block, Op, carried, const_of, stop_flag
 from iron.ir.types import element
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ Turn = Callable[[int, Sequence[int]], tuple[Sequence[int], int]]
 
 def if_(e: Encoder, op: Op) -> None:
     """A branch; what its sides yield meets in the merge block."""
+    if guarded.only_guards(e, op):
+        guarded.write(e, op)
+        return
     m = e.m
     condition = e.id(op.args[0])
     then, other, merge = m.fresh(), m.fresh(), m.fresh()
@@ -61,7 +65,11 @@ def for_(e: Encoder, op: Op) -> None:
         return [e.id(v) for v in carried(op)], stop
 
     signed = element(counter.type).kind == "i"
-    made = loop(e, (low, high, step), signed, [e.id(a) for a in op.args[3:]], turn)
+    bounds, inits = (low, high, step), [e.id(a) for a in op.args[3:]]
+    if steps.hides_latency(op):
+        made = side_by_side(e, bounds, int(const_of(op.args[2])), signed, inits, turn)
+    else:
+        made = loop(e, bounds, signed, inits, turn)
     e.ids.update(zip(op.results, made, strict=True))
 
 
@@ -73,7 +81,48 @@ def loop(
     `turn` writes the body from the counter and the carried values; it returns the next ones and
     the bool that ends the loop after this turn, or 0.
     """
+    low, high, step = bounds
+    less = Code.SLessThan if signed else Code.ULessThan
+    return _while(e, (low, step), lambda i: e.m.test(less, i, high), inits, turn)[1]
+
+
+def side_by_side(
+    e: Encoder,
+    bounds: tuple[int, int, int],
+    apart: int,
+    signed: bool,
+    inits: Sequence[int],
+    turn: Turn,
+) -> list[int]:
+    """As `loop`, `steps.TURNS` turns at a time while there are as many; `apart` is the step."""
     m, (low, high, step) = e.m, bounds
+    less, last = Code.SLessThan if signed else Code.ULessThan, (steps.TURNS - 1) * apart
+
+    def several_left(i: int) -> int:
+        left = m.op(Code.ISub, high, i)  # right as an unsigned number where i < high
+        several = m.test(Code.ULessThan, m.number(last), left)
+        return m.test(Code.LogicalAnd, m.test(less, i, high), several)
+
+    def several(i: int, values: Sequence[int]) -> tuple[Sequence[int], int]:
+        for number in range(steps.TURNS):
+            at = m.op(Code.IAdd, i, m.number(number * apart)) if number else i
+            values, _ = turn(at, values)
+        return values, 0
+
+    stride = m.number(steps.TURNS * apart)
+    reached, values = _while(e, (low, stride), several_left, inits, several)
+    return loop(e, (reached, high, step), signed, values, turn)
+
+
+def _while(
+    e: Encoder,
+    counted: tuple[int, int],
+    goes_on: Callable[[int], int],
+    inits: Sequence[int],
+    turn: Turn,
+) -> tuple[int, list[int]]:
+    """The counter, from a start in steps, and the carried values where it does not go on."""
+    m, (low, step) = e.m, counted
     header, test, body, tail, merge = (m.fresh() for _ in range(5))
     before = e.here
     m.do(Code.Branch, header)
@@ -83,8 +132,7 @@ def loop(
     m.do(Code.LoopMerge, merge, tail, 0)
     m.do(Code.Branch, test)
     e.label(test)
-    below = m.test(Code.SLessThan if signed else Code.ULessThan, i, high)
-    m.do(Code.BranchConditional, below, body, merge)
+    m.do(Code.BranchConditional, goes_on(i), body, merge)
     e.label(body)
     with e.nested():
         nexts, stop = turn(i, values)
@@ -100,9 +148,9 @@ def loop(
         slot(made)
     e.label(merge)
     if not stop:
-        return values
+        return i, values
     pairs = zip(values, nexts, strict=True)
-    return [m.put(Code.Phi, m.types[v], v, test, n, end) for v, n in pairs]
+    return i, [m.put(Code.Phi, m.types[v], v, test, n, end) for v, n in pairs]
 
 
 def _open_phi(e: Encoder, init: int, before: int, tail: int) -> tuple[int, Callable[[int], None]]:

@@ -104,6 +104,7 @@ class Encoder:
     )
     depth: int = 0
     turn: int = 0
+    guard: int = 0
     signless: frozenset[Value] = frozenset()
     block_of: arguments.Block = field(init=False)
     _layouts: dict[int, int] = field(default_factory=dict[int, int])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def address(e: Encoder, buffer: Value, indices: Sequence[Value]) -> int:
-    """The offset of an element from the start of its buffer, in elements."""
+    """The offset of an element from the start of its buffer, in elements; 0 beyond a guard."""
     m, t = e.m, buffer.type
     assert isinstance(t, Tensor)
     terms: list[int] = []
@@ -44,7 +44,7 @@ def address(e: Encoder, buffer: Value, indices: Sequence[Value]) -> int:
     total = terms[0] if terms else m.number(0)
     for term in terms[1:]:
         total = m.op(Code.IAdd, total, term)
-    return total
+    return m.select(e.guard, total, m.number(0)) if e.guard else total
 
 
 def pointer(e: Encoder, place: Place, at: int) -> int:
