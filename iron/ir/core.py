@@ -51,12 +51,16 @@ class Op:
         self.row = row
         self.name = row.name
         self.args = args
-        self.attrs = attrs = row.filled(attrs)
+        if len(attrs) < len(row.attrs):
+            attrs = row.filled(attrs)
+        self.attrs = attrs
         self.regions = regions
         self.loc = loc
         self.exact = exact
         self.surface = surface or row.name
-        self.results = tuple(Value(t, self) for t in row.infer(args, attrs, regions))
+        types = row.infer(args, attrs, regions)
+        one = len(types) == 1  # nearly always, and several times faster without a generator
+        self.results = (Value(types[0], self),) if one else tuple(Value(t, self) for t in types)
 
     def attr(self, name: str) -> Any:
         """The attribute called `name`."""

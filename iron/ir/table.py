@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Flag, auto
+from enum import IntFlag, auto
 from typing import TYPE_CHECKING, Any
 
 from iron.dtypes import DType, bool_
@@ -25,7 +25,7 @@ class OpTypeError(Exception):
     """Operand types that an op does not take; the front end adds the user's line."""
 
 
-class Trait(Flag):
+class Trait(IntFlag):
     """What passes and backends may assume of an op."""
 
     NONE = 0
@@ -77,8 +77,8 @@ class OpDef:
 
     def has(self, trait: Trait) -> bool:
         """True when the row carries every flag of `trait`."""
-        wanted = trait.value  # flags as integers: this runs for every op of every pass
-        return self.traits.value & wanted == wanted
+        wanted = int(trait)  # flags as integers: this runs for every op of every pass
+        return int(self.traits) & wanted == wanted
 
     def __repr__(self) -> str:
         return f"OpDef({self.name})"
@@ -136,16 +136,23 @@ def _infer_from(sig: str, kinds: str) -> Infer:
     left, right = sig.split("->")
     wanted, out = left.split(), right.strip()
 
+    known: dict[tuple[Any, ...], tuple[Type, ...]] = {}
+
     def infer(
         args: Sequence[Value], attrs: tuple[Any, ...], regions: Sequence[Block]
     ) -> tuple[Type, ...]:
+        to = attrs[0] if out == "x" and attrs and isinstance(attrs[0], DType) else None
+        key = (to, *[a.type for a in args])
+        if (found := known.get(key)) is not None:
+            return found
         if len(args) != len(wanted):
             raise OpTypeError(f"takes {len(wanted)} operands, got {len(args)}")
         dtype = _operand_dtype(args, wanted, kinds)
-        result = {"T": dtype, "b": bool_, "x": attrs[0] if attrs else None}[out]
+        result = {"T": dtype, "b": bool_, "x": to}[out]
         if not isinstance(result, DType):
             raise OpTypeError("needs a dtype attribute")
-        return (like(args[0].type, result),)
+        known[key] = (like(args[0].type, result),)
+        return known[key]
 
     return infer
 

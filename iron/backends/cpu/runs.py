@@ -55,7 +55,7 @@ def in_runs(rule: Rule) -> Rule:
 
 def _shortest(e: Emitter, op: Op) -> int:
     """The shortest runs of the operands; 1 where one has none, and for what does not vary."""
-    if e.lanes != e.uniform.width:
+    if not e.scope.runs or e.lanes != e.uniform.width:
         return 1
     known = [e.scope.runs.get(a) for a in op.args if e.varies(a)]
     lengths = [r.length if r is not None else 1 for r in known]
