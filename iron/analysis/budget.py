@@ -14,9 +14,9 @@ def shared_arrays(kernel: Kernel) -> list[tuple[Op, int]]:
     """Every array of group memory and its bytes."""
     found: list[tuple[Op, int]] = []
     for op in kernel.body.walk():
-        held = op.results[0].type if op.name == "shared" else None
-        if isinstance(held, Tensor):
-            found.append((op, prod(held.shape) * held.elem.bytes))
+        if op.name in ("shared", "slots", "ring"):
+            held = [r.type for r in op.results if isinstance(r.type, Tensor)]
+            found.append((op, sum(prod(t.shape) * t.elem.bytes for t in held)))
     return found
 
 

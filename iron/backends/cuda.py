@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iron.backends import ptx
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.functions import shared_functions
 from iron.backends.clike.words import in_words
@@ -129,7 +130,7 @@ def words() -> dict[str, str]:
 
 
 def _functions() -> dict[str, str]:
-    own = {**words(), **_INTRINSICS, **_shuffles(), **_atomics()}
+    own = {**words(), **_INTRINSICS, **_shuffles(), **_atomics(), **ptx.functions()}
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
 
@@ -143,6 +144,8 @@ def _entry(symbol: str, arguments: Sequence[Argument], kernel: Kernel) -> list[s
 
 
 def _parameter(a: Argument) -> str:
+    if a.mapped:
+        return f"const __grid_constant__ iron_tensor_map {a.name}"
     if not a.pointer:
         return f"const {a.dtype} {a.name}"
     return f"{'' if a.written else 'const '}{a.dtype}* {a.name}"
@@ -166,4 +169,5 @@ CUDA = Dialect(
     pointer=_pointer,
     most_declared=STATIC_SHARED,
     keywords=frozenset({"__shared__", "warpSize", "gridDim", "blockDim"}),
+    rules=ptx.RULES,
 )

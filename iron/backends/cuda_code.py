@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from iron.backends.clike import Dialect, Text, render
 from iron.backends.cuda import CUDA
-from iron.dtypes import DType, i64
+from iron.backends.tensor_maps import TensorMap, distinct
+from iron.dtypes import DType, i64, u64
 from iron.ir.core import Kernel, Op
 from iron.ir.types import Tensor, element
 from iron.passes.scalarise import scalarise
@@ -15,12 +16,14 @@ from iron.passes.scalarise import scalarise
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument: a `pointer`, `scalar`, `dim`, `stride` along `axis`, or launch `extent`."""
+    """One argument: a `pointer`, `scalar`, `dim`, `stride` along `axis`, launch `extent`, or a
+    tensor `map`."""
 
     kind: str
     name: str
     axis: int
     dtype: DType
+    map: TensorMap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def entry_name(kernel: Kernel) -> str:
 
 
 def fields(kernel: Kernel) -> tuple[Field, ...]:
-    """The arguments: tensors, scalars and dims, then strides, then the outer extents."""
+    """The arguments: tensors, scalars and dims, then strides, the outer extents, then tensor maps."""
     made: list[Field] = []
     for p in kernel.params:
         kind = "pointer" if isinstance(p.type, Tensor) else p.role
@@ -68,4 +71,5 @@ def fields(kernel: Kernel) -> tuple[Field, ...]:
             axes = p.type.rank - 1 if p.type.packed else p.type.rank
             made += [Field("stride", p.name, axis, i64) for axis in range(axes)]
     made += [Field("extent", "", axis, i64) for axis in range(kernel.rank - 1)]
+    made += [Field("map", m.name, 0, u64, m) for m in distinct(kernel)]
     return tuple(made)

@@ -145,7 +145,7 @@ class _Parser:
             return vector(DTYPES[elem], int(count))
         if word == "tile":
             return self.tile(line)
-        if word not in (*PARAMETER_SPACES, "shared", "table"):
+        if word not in (*PARAMETER_SPACES, "shared", "table", "registers"):
             raise _fail(f"no type begins with {word}", line)
         return self.tensor(word)
 

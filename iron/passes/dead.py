@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value, carried, stop_flag
@@ -16,20 +16,29 @@ def dead(kernel: Kernel) -> Kernel:
     A carried value lives if the loop's result is used or if something live in the body reads it;
     parameters, initial values, yields and results shrink together.
     """
-    return replace_blocks(kernel, host=_pruned(kernel.host), body=_pruned(kernel.body))
+    return replace_blocks(
+        kernel, host=sliced(kernel.host, writes), body=sliced(kernel.body, writes)
+    )
 
 
-def _pruned(block: Block) -> Block:
-    live = Liveness()
+def sliced(block: Block, effect: Callable[[Op], bool]) -> Block:
+    """`block` with only the ops that are an `effect`, and what these and its yield need."""
+    live = Liveness(effect)
     live.need(block.yielded)
     live.block(block)
     return _Copy(live).block(block, block.yielded, keep=block.params)
 
 
+def writes(op: Op) -> bool:
+    """True for an op that does more than make its results."""
+    return op.row.has(Trait.WRITES)
+
+
 class Liveness:
     """The values and ops of a block that its yield or an effect needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, effect: Callable[[Op], bool] = writes) -> None:
+        self.effect = effect
         self.values: set[Value] = set()
         self.ops: set[Op] = set()
         self._effects: dict[Op, bool] = {}
@@ -82,7 +91,7 @@ class Liveness:
         known = self._effects.get(op)
         if known is None:
             inner = (o for region in op.regions for o in region.ops)
-            known = op.row.has(Trait.WRITES) or any(map(self._has_effect, inner))
+            known = self.effect(op) or any(map(self._has_effect, inner))
             self._effects[op] = known
         return known
 

@@ -49,10 +49,10 @@ class _Memory:
                 self._store(op, held)
             elif op.row.has(Trait.COLLECTIVE):
                 _forget(held)
-            elif op.name == "atomic":
-                _drop(held, [op.args[0]])
             elif op.regions:
                 self._regions(op, held)
+            elif op.row.has(Trait.WRITES):
+                _drop(held, op.args)
 
     def _load(self, op: Op, held: dict[Place, Value]) -> None:
         place = (op.args[0], op.args[1:], op.attrs[0])
@@ -71,7 +71,7 @@ class _Memory:
         inner = [o for region in op.regions for o in region.walk()]
         if any(o.row.has(Trait.COLLECTIVE) for o in inner):
             _forget(held)
-        _drop(held, [o.args[0] for o in inner if o.name in ("store", "atomic")])
+        _drop(held, [a for o in inner if o.row.has(Trait.WRITES) for a in o.args])
         for region in op.regions:
             self.block(region, dict(held))
 

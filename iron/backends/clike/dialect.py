@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from iron.dtypes import DType
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, Op
+
+if TYPE_CHECKING:
+    from iron.backends.clike.render import Renderer
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of the entry point: a pointer to `dtype`, or a value of it."""
+    """One argument of the entry point: a pointer to `dtype`, a value of it, or a tensor map."""
 
     name: str
     dtype: DType
     pointer: bool = False
     written: bool = False
+    mapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,8 @@ class Dialect:
     this thread's and this group's number; `{simd}` in `thread` stands for the simd width. `pointer`
     prints the type of a pointer into memory of a space. `counts` is the type in which group numbers
     are divided by launch extents. `most_declared` is the group memory in bytes that a kernel may
-    declare, where the launch must be asked for more; 0 where there is no such limit.
+    declare, where the launch must be asked for more; 0 where there is no such limit. `rules` print
+    the ops that this language alone has.
     """
 
     name: str
@@ -52,6 +59,9 @@ class Dialect:
     counts: str = "i64"
     most_declared: int = 0
     keywords: frozenset[str] = frozenset()
+    rules: Mapping[str, Callable[[Renderer, Op], None]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
     def prelude(self, text: str) -> str:
         """The typedefs and the functions that `text` calls, directly or not."""

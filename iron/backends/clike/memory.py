@@ -20,7 +20,7 @@ def address(r: Renderer, op: Op, indices: Sequence[Value]) -> Expr:
     """The element offset of an access."""
     t, base = op.args[0].type, r.expr(op.args[0]).text
     assert isinstance(t, Tensor)
-    if t.space in ("shared", "table"):
+    if t.space in ("shared", "table", "registers"):
         steps = [str(int(np.prod(t.shape[a + 1 :], dtype=np.int64))) for a in range(t.rank)]
         wide = ""
     else:

@@ -18,7 +18,8 @@ from iron.backends.clike import collective, memory
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, extreme, spell
 from iron.backends.clike.plain import plain
-from iron.dtypes import DTYPES, DType, f32, i64
+from iron.backends.tensor_maps import TensorMap, tensor_maps
+from iron.dtypes import DTYPES, DType, f32, i64, u64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
 from iron.ir.table import Trait
@@ -98,6 +99,16 @@ def render(
     return Renderer(kernel, dialect, wide).text(symbol)
 
 
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array of a group: where its elements begin is a multiple of `align` bytes."""
+
+    dtype: DType
+    name: str
+    size: int
+    align: int
+
+
 @dataclass(slots=True)
 class Renderer:
     """The text so far, and what each value is called."""
@@ -108,7 +119,7 @@ class Renderer:
     out: list[str] = field(default_factory=list[str])
     places: list[Loc | None] = field(default_factory=list[Loc | None])
     globals: list[str] = field(default_factory=list[str])
-    arrays: list[tuple[DType, str, int]] = field(default_factory=list[tuple[DType, str, int]])
+    arrays: list[Array] = field(default_factory=lambda: list[Array]())
     piles: dict[tuple[DType, int, int, int], str] = field(
         default_factory=dict[tuple[DType, int, int, int], str]
     )
@@ -122,6 +133,8 @@ class Renderer:
     signless: frozenset[Value] = frozenset()
     given: set[Value] = field(default_factory=set[Value])
     copied: set[Value] = field(default_factory=set[Value])
+    mapped: dict[Op, TensorMap] = field(init=False)
+    maps: dict[TensorMap, str] = field(default_factory=lambda: dict[TensorMap, str]())
     parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
     taken: set[str] = field(default_factory=set[str])
 
@@ -147,18 +160,17 @@ class Renderer:
     def _group_memory(self) -> tuple[list[str], int]:
         """The declarations of a group's arrays; when they are too much to declare, places in one
         array whose bytes the launch is asked for."""
-        spans = [
-            -(-size * dtype.bytes // POOL_ALIGN) * POOL_ALIGN for dtype, _, size in self.arrays
-        ]
-        most = self.dialect.most_declared
+        most, shared = self.dialect.most_declared, self.dialect.shared
+        arrays = sorted(self.arrays, key=lambda a: -a.align)  # so that no gaps lie between
+        spans = [-(-a.size * a.dtype.bytes // a.align) * a.align for a in arrays]
         if not most or sum(spans) <= most:
-            return [f"  {self.dialect.shared} {t} {n}[{size}];" for t, n, size in self.arrays], 0
+            return [f"  {_aligned(shared, a)} {a.dtype} {a.name}[{a.size}];" for a in arrays], 0
         starts = accumulate(spans, initial=0)
         return [
-            f"  extern {self.dialect.shared} __align__({POOL_ALIGN}) u8 {POOL}[];",
+            f"  extern {shared} __align__({arrays[0].align}) u8 {POOL}[];",
             *(
-                f"  {t}* const {n} = ({t}*)({POOL} + {start});"
-                for (t, n, _), start in zip(self.arrays, starts, strict=False)
+                f"  {a.dtype}* const {a.name} = ({a.dtype}*)({POOL} + {start});"
+                for a, start in zip(arrays, starts, strict=False)
             ),
         ], sum(spans)
 
@@ -197,6 +209,10 @@ class Renderer:
                 ]
         made += [Argument(f"extent{a}", i64) for a in range(self.kernel.rank - 1)]
         self.taken |= {a.name for a in made}
+        self.mapped = tensor_maps(self.kernel)
+        for found in dict.fromkeys(self.mapped.values()):
+            self.maps[found] = self.fresh(f"{found.name.replace('.', '_')}_map")
+            made.append(Argument(self.maps[found], u64, mapped=True))
         return made
 
     def _prologue(self) -> None:
@@ -227,11 +243,15 @@ class Renderer:
         self.taken.add(name)
         return name
 
-    def array(self, dtype: DType, stem: str, size: int) -> str:
+    def array(self, dtype: DType, stem: str, size: int, align: int = POOL_ALIGN) -> str:
         """A new array of the group. Every dialect allows it at the kernel's own scope."""
         name = self.fresh(stem)
-        self.arrays.append((dtype, name, size))
+        self.arrays.append(Array(dtype, name, size, align))
         return name
+
+    def map(self, op: Op) -> str:
+        """The argument that is the tensor map of a bulk copy."""
+        return self.maps[self.mapped[op]]
 
     def expr(self, value: Value) -> Expr:
         """How `value` is written."""
@@ -266,7 +286,7 @@ class Renderer:
             self.loc = op.loc
             if op.name == "yield":
                 continue
-            rule = _RULES.get(op.name)
+            rule = _RULES.get(op.name) or self.dialect.rules.get(op.name)
             if rule is not None:
                 rule(self, op)
             else:
@@ -362,6 +382,8 @@ class Renderer:
         low, high, step = (self.expr(a) for a in op.args[:3])
         advance = f"++{i}" if step.text == "1" else f"{i} += {step.text}"
         head = f"for ({counter.type} {i} = {low.text}; {i} < {high.at(11)}; {advance}) {{"
+        if all(map(is_const, op.args[:3])) and _numbers_registers(body):
+            self.line("#pragma unroll")
 
         def turn() -> None:
             self.block(body)
@@ -395,6 +417,20 @@ class Renderer:
 
     def const(self, op: Op) -> None:
         """Literals are written where they are used."""
+
+
+def _aligned(shared: str, array: Array) -> str:
+    return shared if array.align == POOL_ALIGN else f"{shared} __align__({array.align})"
+
+
+def _numbers_registers(body: Block) -> bool:
+    """True where an index into registers may depend on the turn, so that it has to be written out."""
+    return any(
+        isinstance(a.type, Tensor) and a.type.space == "registers"
+        for op in body.walk()
+        if op.name in ("load", "store")
+        for a in op.args
+    )
 
 
 _RULES: dict[str, Callable[[Renderer, Op], None]] = {

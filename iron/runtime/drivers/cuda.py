@@ -11,6 +11,7 @@ from iron.ir.core import Kernel
 from iron.runtime.cache import Cache
 from iron.runtime.drivers.cuda_api import Api, bindings
 from iron.runtime.drivers.cuda_cubins import CubinStore
+from iron.runtime.drivers.cuda_maps import Maps
 from iron.runtime.drivers.stream_driver import StreamDriver
 from iron.runtime.drivers.stream_launch import Loaded, StreamExecutable
 from iron.targets.nvidia import of_capability
@@ -29,6 +30,7 @@ class CudaDriver(StreamDriver[Api]):
         super().__init__(api)
         self._target = target
         self._store = CubinStore(cache)
+        self._maps: Maps | None = None
 
     def open(self) -> Api:
         """NVIDIA's driver interface."""
@@ -60,7 +62,9 @@ class CudaDriver(StreamDriver[Api]):
             cubin, facts = self._store.cubin(code, target)
             return Loaded(api.function(cubin, code.symbol, code.dynamic), facts)
 
-        return StreamExecutable(api, kernel, loaded, forms(kernel))
+        if self._maps is None:
+            self._maps = Maps(api)
+        return StreamExecutable(api, kernel, loaded, forms(kernel), self._maps.map)
 
 
 def open_driver() -> CudaDriver:

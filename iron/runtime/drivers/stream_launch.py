@@ -16,6 +16,7 @@ import numpy as np
 
 from iron.backends.cuda_code import Code, Field
 from iron.backends.forms import Form
+from iron.backends.tensor_maps import TensorMap
 from iron.errors import error
 from iron.ir.core import Kernel
 from iron.ir.types import Tensor
@@ -34,12 +35,22 @@ class Loaded:
     facts: Mapping[str, int]
 
 
+MakeMap = Callable[[TensorMap, Place, Mapping[str, int]], Any]
+"""The tensor map of an argument, from where it lies and the dims of the launch."""
+
+
 class StreamExecutable:
     """A kernel in its forms; each is compiled when a launch first needs it."""
 
     def __init__(
-        self, api: Api, kernel: Kernel, load: Callable[[Code], Loaded], forms: Iterator[Form[Code]]
+        self,
+        api: Api,
+        kernel: Kernel,
+        load: Callable[[Code], Loaded],
+        forms: Iterator[Form[Code]],
+        maps: MakeMap | None = None,
     ) -> None:
+        self._maps = maps
         self.api = api
         self.name = kernel.name
         self.written = frozenset(
@@ -108,6 +119,10 @@ class StreamExecutable:
                     packed.put(number, places[field.name].strides[field.axis])
                 case "extent":
                     packed.put(number, grid[field.axis])
+                case "map":
+                    assert field.map is not None
+                    assert self._maps is not None
+                    packed.point(number, self._maps(field.map, places[field.name], dims))
                 case "dim":
                     packed.put(number, int(dims[field.name]))
                 case _:
@@ -150,6 +165,7 @@ class Packed:
         first = ctypes.addressof(self._slots)
         self._at = (ctypes.c_void_p * max(1, size))(*(first + 8 * i for i in range(size)))
         self.address = ctypes.addressof(self._at)
+        self._held: list[Any] = []
 
     def put(self, number: int, value: int) -> None:
         """An integer of any width."""
@@ -159,6 +175,11 @@ class Packed:
         """A value of the field's dtype, in the low bytes."""
         raw = field.dtype.np.type(value).tobytes()
         self._slots[number] = int.from_bytes(raw.ljust(8, b"\0"), "little")
+
+    def point(self, number: int, held: Any) -> None:
+        """A value too long for a slot, which says itself where it lies."""
+        self._at[number] = int(held.getPtr())
+        self._held.append(held)
 
     def keep(self, run: Any) -> None:
         """Lives as long as `run`."""

@@ -1,0 +1,51 @@
+"""The order in which groups walk over a launch: from a flat number to a number on each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iron.ir.build import Builder
+from iron.ir.core import Value
+
+Order = tuple[int, int, bool]
+
+
+def numbers(
+    b: Builder, flat: Value, extents: Sequence[Value], order: Order | None
+) -> tuple[Value, ...]:
+    """The group numbers on axes of `extents` of the group number `flat`, all of one dtype.
+
+    Without an `order` the first axis is fastest. `(axis, size, descending)`, on two axes, takes
+    `size` numbers of `axis` together: they are fastest, then the other axis, then the next `size`
+    (0: all of the axis). `descending` takes the first axis from its end.
+    """
+    if order is None:
+        return _plain(b, flat, extents)
+    axis, size, descending = order
+    found = _grouped(b, flat, extents[axis], extents[1 - axis], size)
+    made = found if axis == 0 else found[::-1]
+    if not descending:
+        return made
+    last = b.emit("sub", extents[0], b.const(1, flat.type))
+    return (b.emit("sub", last, made[0]), *made[1:])
+
+
+def _plain(b: Builder, flat: Value, extents: Sequence[Value]) -> tuple[Value, ...]:
+    out: list[Value] = []
+    for extent in extents[:-1]:
+        out.append(b.emit("mod", flat, extent))
+        flat = b.emit("floordiv", flat, extent)
+    return (*out, flat)
+
+
+def _grouped(b: Builder, flat: Value, along: Value, other: Value, size: int) -> tuple[Value, Value]:
+    """(number along the grouped axis, number along the other)."""
+    if size == 0:
+        return b.emit("mod", flat, along), b.emit("floordiv", flat, along)
+    held = b.const(size, flat.type)
+    whole = b.emit("mul", other, held)
+    first = b.emit("mul", b.emit("floordiv", flat, whole), held)
+    within = b.emit("mod", flat, whole)
+    rows = b.emit("min", b.emit("sub", along, first), held)
+    number = b.emit("add", first, b.emit("mod", within, rows))
+    return number, b.emit("floordiv", within, rows)

@@ -1,0 +1,183 @@
+"""sm_90a: tile programs as rings of bulk copies, products of warpgroups, and roles.
+
+A group is a producer's warpgroup and one to three consumers. Launches are flat: the launch of a
+tile kernel's groups becomes one axis, walked in the kernel's order, by at most `PERSISTENT` groups
+when the schedule says so. Programs that do not fit (`refusal` says why) take the generic road.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iron.dtypes import i32
+from iron.ir.build import Builder
+from iron.ir.core import Block, Kernel, Value
+from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP
+from iron.ir.rebuild import replace_blocks
+from iron.ir.types import element, tensor
+from iron.targets.target import Target
+from iron.tiles import roles
+from iron.tiles.order import numbers
+from iron.tiles.sm90.plan import PROCESSORS, ROWS, Plan, Refused, plan
+from iron.tiles.sm90.produce import Producer
+from iron.tiles.sm90.role import Held, Role
+from iron.tiles.sm90.write import Writer
+
+LIMITS = {2: (40, 232), 3: (32, 160)}
+"""Registers of a thread of the producer and of consumers, by the number of these; one consumer has
+all that a thread can have."""
+
+
+def lower(kernel: Kernel, target: Target) -> Kernel | None:
+    """The threads of the tile kernel `kernel` on `target`; None where this road refuses it."""
+    try:
+        return _Group(plan(kernel, target)).kernel()
+    except Refused:
+        return None
+
+
+def refusal(kernel: Kernel, target: Target) -> str:
+    """Why `lower` gives None, as the end of a sentence; '' where it does not."""
+    try:
+        _Group(plan(kernel, target)).kernel()
+    except Refused as why:
+        return str(why)
+    return ""
+
+
+class _Group:
+    """The skeleton: what the group shares, the walk over group numbers, and who does what."""
+
+    def __init__(self, made: Plan) -> None:
+        self.plan = made
+        self.source = made.kernel
+        self.b = Builder()
+
+    def kernel(self) -> Kernel:
+        """The whole kernel."""
+        params = [Value(p.type, None, p.name) for p in self.source.params]
+        values = dict(zip(self.source.body.params, params, strict=True))
+        with self.b.block(params) as body:
+            self._body(values)
+        made = replace(self.source, rank=1, threads=self.plan.threads, schedule=())
+        return replace_blocks(made, host=self._host(), body=body)
+
+    # --- the launch -------------------------------------------------------------------------------
+
+    def _host(self) -> Block:
+        """The launch is as long as all groups, or as the persistent ones."""
+        host, b = self.source.host, Builder()
+        fresh = [Value(p.type, None, p.name) for p in host.params]
+        with b.block(fresh) as block:
+            yielded = _copied(b, host, fresh)
+            extents, conditions = yielded[: self.source.rank], yielded[self.source.rank :]
+            b.emit_all("yield", (self._launched(b, _product(b, extents)), *conditions))
+        return block
+
+    def _launched(self, b: Builder, total: Value) -> Value:
+        most = self.plan.setting("PERSISTENT", 0)
+        if not most:
+            return total
+        count = PROCESSORS if most is True or most == 1 else int(most)
+        return b.emit("min", total, b.const(count, total.type))
+
+    # --- the body ---------------------------------------------------------------------------------
+
+    def _body(self, values: dict[Value, Value]) -> None:
+        b, source = self.b, self.source
+        thread = b.emit("thread", attrs=(i32,))
+        held = self._held(thread)
+        b.emit_all("barrier")
+        given = [values[source.value(p.name)] for p in source.host_params]
+        extents = _copied(b, source.host, given)[: source.rank]
+        part = b.emit("floordiv", thread, b.const(WARPGROUP, i32))
+        leader = b.emit("eq", part, b.const(0, i32))
+        with b.block() as first:
+            self._producer(held, values, extents)
+            b.emit_all("yield")
+        with b.block() as second:
+            number = b.emit("sub", part, b.const(1, i32))
+            number.name = "consumer"
+            self._consumer(held, values, extents, number)
+            b.emit_all("yield")
+        b.emit_all("if", (leader,), (), (first, second))
+
+    def _held(self, thread: Value) -> Held:
+        barriers: dict = {}
+        parts: dict[int, Value] = {}
+        for ring in self.plan.rings:
+            attrs = (self.plan.parts(ring), ring.slots, self.plan.consumers)
+            barriers[ring], *arrays = self.b.emit_all("ring", (), attrs)
+            barriers[ring].name = "ring"
+            for site, array in zip(ring.sites, arrays, strict=True):
+                parts[site] = array
+                array.name = f"{self.plan.operands[site].box.buffer.name}_slots"
+        (write, *_) = self.plan.targets
+        shape = (self.plan.consumers * self.plan.buffers, ROWS, PANEL_BYTES // 2)
+        kind = tensor(element(write.args[-1].type), 3, "shared", shape)
+        buffers = self.b.emit("slots", attrs=(kind,))
+        buffers.name = "buffers"
+        return Held(thread, barriers, parts, buffers)
+
+    def _producer(self, held: Held, values: dict[Value, Value], extents: Sequence[Value]) -> None:
+        self._limit(0)
+        b = self.b
+        lone = b.emit("eq", held.thread, b.const(0, i32))
+        program = roles.producer(self.source, self.plan.rings)
+        renamed = dict(zip(program.body.params, values.values(), strict=True))
+        role = Producer(b, self.plan, held, {**values, **renamed})
+        role.only(lone, lambda: self._walk(role, program.body, extents))
+
+    def _consumer(
+        self, held: Held, values: dict[Value, Value], extents: Sequence[Value], number: Value
+    ) -> None:
+        self._limit(1)
+        role = Writer(self.b, self.plan, held, dict(values), number)
+        self._walk(role, self.source.body, extents)
+        role.finish()
+
+    def _limit(self, which: int) -> None:
+        if self.plan.consumers in LIMITS:
+            count = LIMITS[self.plan.consumers][which]
+            self.b.emit_all("register_limit", (), (count, which == 1))
+
+    def _walk(self, role: Role, program: Block, extents: Sequence[Value]) -> None:
+        """The program for each group number that falls to this group."""
+        b = self.b
+        role.begin()
+        total = _product(b, extents)
+        launched = self._launched(b, total)
+        mine = b.emit("group", attrs=(0, self.source.index))
+        if launched is total:
+            self._once(role, program, mine, extents)
+            return
+        counter = Value(mine.type, None, "tile")
+
+        def turn() -> list[Value]:
+            self._once(role, program, counter, extents)
+            return []
+
+        role.carry(list(self.plan.rings), [mine, total, launched], counter, [], [], turn)
+
+    def _once(self, role: Role, program: Block, flat: Value, extents: Sequence[Value]) -> None:
+        order = self.plan.setting("order", None)
+        role.groups = numbers(self.b, flat, extents, order)
+        role.block(program)
+
+
+def _product(b: Builder, values: Sequence[Value]) -> Value:
+    total = values[0]
+    for value in values[1:]:
+        total = b.emit("mul", total, value)
+    return total
+
+
+def _copied(b: Builder, block: Block, given: Sequence[Value]) -> list[Value]:
+    """What `block` yields when it is emitted again for these parameters."""
+    values = dict(zip(block.params, given, strict=True))
+    for op in block.ops[:-1]:
+        args = [values[a] for a in op.args]
+        made = b.emit_all(op.name, args, op.attrs, (), op.surface)
+        values.update(zip(op.results, made, strict=True))
+    return [values[v] for v in block.yielded]

@@ -1,0 +1,181 @@
+"""What the roles of a group have alike: the scalars of the tile program, its loops, and the turns
+of the rings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from iron.dtypes import i32
+from iron.ir.build import Builder
+from iron.ir.core import Block, Op, Value, carried
+from iron.ir.types import Tensor, Tile
+from iron.tiles.ring import Ring, touches
+from iron.tiles.sm90.plan import Box, Plan, Refused
+
+
+class Turn(NamedTuple):
+    """Which slot of a ring comes next, and the phase of its round; both i32."""
+
+    slot: Value
+    phase: Value
+
+
+@dataclass(slots=True)
+class Held:
+    """What the group shares: barriers of rings, arrays of their parts by site, and the arrays that
+    writes go through. `thread` is this thread's number, an i32."""
+
+    thread: Value
+    barriers: dict[Ring, Value]
+    parts: dict[int, Value]
+    buffers: Value
+
+
+class Role:
+    """Emits what one role does of the tile program; subclasses do the tile ops."""
+
+    def __init__(self, b: Builder, plan: Plan, held: Held, values: dict[Value, Value]) -> None:
+        self.b = b
+        self.plan = plan
+        self.held = held
+        self.values = values
+        self.groups: tuple[Value, ...] = ()
+        self.turns: dict[Ring, Turn] = {}
+
+    # --- turns ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Every ring is at its first slot."""
+        for ring in self.plan.rings:
+            self.turns[ring] = Turn(self.number(0), self.number(0))
+
+    def advance(self, ring: Ring) -> None:
+        """The ring's next slot; after the last comes the first with the other phase."""
+        b, (slot, phase) = self.b, self.turns[ring]
+        other = b.emit("xor", phase, self.number(1))
+        if ring.slots == 1:
+            self.turns[ring] = Turn(self.number(0), other)
+            return
+        after = b.emit("add", slot, self.number(1))
+        last = b.emit("eq", after, self.number(ring.slots))
+        self.turns[ring] = Turn(
+            b.emit("where", last, self.number(0), after), b.emit("where", last, other, phase)
+        )
+
+    # --- the program ------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Every op of a block but its yield."""
+        for op in block.ops:
+            self.b.loc, self.b.exact = op.loc, op.exact
+            if op.name != "yield":
+                self._op(op)
+
+    def _op(self, op: Op) -> None:
+        if op.name == "group":
+            self.values[op.results[0]] = self.groups[op.attrs[0]]
+        elif op.name == "for":
+            self.loop(op)
+        elif any(isinstance(v.type, Tile) for v in (*op.args, *op.results)):
+            self.tile(op)
+        elif op.regions or op.name in ("thread", "threads", "barrier", "shared", "store", "atomic"):
+            raise Refused(f"`{op.surface}` beside tiles")
+        else:
+            self.copy(op)
+
+    def copy(self, op: Op) -> None:
+        """A scalar op as it is."""
+        args = [self.values[a] for a in op.args]
+        made = self.b.emit_all(op.name, args, op.attrs, (), op.surface)
+        for old, new in zip(op.results, made, strict=True):
+            self.values[old] = new
+            new.name = new.name or old.name
+
+    def tile(self, op: Op) -> None:
+        """An op of tiles."""
+        raise NotImplementedError
+
+    def loop(self, op: Op) -> None:
+        """A loop of the program, which carries the turns of the rings that it uses."""
+        if op.attr("stop"):
+            raise Refused("a loop of products ends early")
+        (old,) = op.regions
+        used = [r for r in self.plan.rings if not r.once and touches(old, r)]
+        scalars = [i for i, v in enumerate(op.args[3:]) if not isinstance(v.type, Tile)]
+        init = [self.values[op.args[3 + i]] for i in scalars]
+        bounds = [self.values[v] for v in op.args[:3]]
+        counter = Value(bounds[0].type, None, old.params[0].name)
+        params = [
+            Value(v.type, None, old.params[1 + i].name) for i, v in zip(scalars, init, strict=True)
+        ]
+        self.values[old.params[0]] = counter
+        self.values.update((old.params[1 + i], p) for i, p in zip(scalars, params, strict=True))
+        made = self.carry(used, bounds, counter, init, params, lambda: self._turn(op, old, scalars))
+        self.values.update((op.results[i], v) for i, v in zip(scalars, made, strict=True))
+
+    def _turn(self, op: Op, old: Block, scalars: list[int]) -> list[Value]:
+        self.block(old)
+        return [self.values[carried(op)[i]] for i in scalars]
+
+    def carry(
+        self,
+        used: list[Ring],
+        bounds: list[Value],
+        counter: Value,
+        init: list[Value],
+        params: list[Value],
+        body: Callable[[], list[Value]],
+    ) -> list[Value]:
+        """A loop that carries `init` as `params`, and the turns of `used`; what it leaves."""
+        b = self.b
+        start = [v for r in used for v in self.turns[r]]
+        inner = [Value(i32, None, name) for _ in used for name in ("slot", "phase")]
+        self._take(used, inner)
+        with b.block((counter, *inner, *params)) as block:
+            left = body()
+            b.emit_all("yield", (*(v for r in used for v in self.turns[r]), *left))
+        made = b.emit_all("for", (*bounds, *start, *init), (False, 0), (block,))
+        self._take(used, made[: len(inner)])
+        return list(made[len(inner) :])
+
+    def _take(self, used: list[Ring], values: Sequence[Value]) -> None:
+        for i, ring in enumerate(used):
+            self.turns[ring] = Turn(values[2 * i], values[2 * i + 1])
+
+    # --- small things -----------------------------------------------------------------------------
+
+    def number(self, value: int) -> Value:
+        """An i32 constant."""
+        return self.b.const(value, i32)
+
+    def integer(self, value: Value) -> Value:
+        """A scalar of the source as an i32."""
+        new = self.values[value]
+        return new if new.type is i32 else self.b.emit("cast", new, attrs=(i32,))
+
+    def only(self, condition: Value, body: Callable[[], None]) -> None:
+        """A branch that leaves nothing."""
+        b = self.b
+        with b.block() as then:
+            body()
+            b.emit_all("yield")
+        with b.block() as other:
+            b.emit_all("yield")
+        b.emit_all("if", (condition,), (), (then, other))
+
+    def place(
+        self, op: Op, box: Box, row: Value | None = None, column: Value | None = None
+    ) -> list[Value]:
+        """The first element of an access on each axis of its buffer, moved along the box's axes."""
+        t = box.buffer.type
+        assert isinstance(t, Tensor)
+        out = [self.integer(v) for v in op.args[1 : 1 + t.rank]]
+        first = op.args[1 + t.rank : 1 + t.rank + 2]
+        for axis, at in zip(op.attr("axes"), first, strict=True):
+            out[axis] = self.b.emit("add", out[axis], self.integer(at))
+        for axis, more in zip(box.axes, (row, column), strict=True):
+            if more is not None:
+                out[axis] = self.b.emit("add", out[axis], more)
+        return out
