@@ -61,7 +61,7 @@ def entry_name(kernel: Kernel) -> str:
 
 
 def fields(kernel: Kernel) -> tuple[Field, ...]:
-    """The arguments: tensors, scalars and dims, then strides, the outer extents, then tensor maps."""
+    """The arguments: tensors, scalars, dims, strides, the outer extents, then tensor maps."""
     made: list[Field] = []
     for p in kernel.params:
         kind = "pointer" if isinstance(p.type, Tensor) else p.role

@@ -88,7 +88,9 @@ _PLAIN = {
                :: "r"(iron_shared_address(part) + at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }}""",
     "iron_fence_async": f"""
-{_HEAD} void iron_fence_async() {{ asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }}""",
+{_HEAD} void iron_fence_async() {{
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}}""",
     "iron_bulk_commit": f"""
 {_HEAD} void iron_bulk_commit() {{ asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }}""",
     "iron_bulk_wait_read": f"""

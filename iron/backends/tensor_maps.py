@@ -1,4 +1,4 @@
-"""The tensor maps of a kernel: how its bulk copies see a parameter, encoded anew for each launch."""
+"""The tensor maps of a kernel: how its bulk copies see a parameter."""
 
 from __future__ import annotations
 

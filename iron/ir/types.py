@@ -33,8 +33,8 @@ class Tensor:
     """A place in memory: a parameter, a group's shared array, or a constant table.
 
     `space` is `in`, `out`, `inout`, `shared`, `table` or `registers` (an array of each thread).
-    `shape` holds sizes for the last three and is empty for parameters, whose extents are run-time facts. `packed` says that the
-    last axis of a parameter has stride 1.
+    `shape` holds sizes for the last three and is empty for parameters, whose extents are run-time
+    facts. `packed` says that the last axis of a parameter has stride 1.
     """
 
     elem: DType

@@ -17,11 +17,11 @@ def numbers(
 
     Without an `order` the first axis is fastest. `(axis, size, descending)`, on two axes, takes
     `size` numbers of `axis` together: they are fastest, then the other axis, then the next `size`
-    (0: all of the axis). `descending` takes the first axis from its end.
+    (0: the plain order). `descending` takes the first axis from its end.
     """
     if order is None:
         return _plain(b, flat, extents)
-    axis, size, descending = order
+    axis, size, descending = order if order[1] else (0, 0, order[2])
     found = _grouped(b, flat, extents[axis], extents[1 - axis], size)
     made = found if axis == 0 else found[::-1]
     if not descending:
@@ -47,5 +47,6 @@ def _grouped(b: Builder, flat: Value, along: Value, other: Value, size: int) -> 
     first = b.emit("mul", b.emit("floordiv", flat, whole), held)
     within = b.emit("mod", flat, whole)
     rows = b.emit("min", b.emit("sub", along, first), held)
+    first.name, within.name, rows.name = "first", "within", "together"
     number = b.emit("add", first, b.emit("mod", within, rows))
     return number, b.emit("floordiv", within, rows)

@@ -34,7 +34,7 @@ class Staged:
 class Ring:
     """The sites whose tiles share a slot, and how many slots there are.
 
-    `once`: the reads stand outside of the loop of their products, which fill one slot for all turns.
+    `once`: the reads stand outside of the loop of their products, and fill one slot for all.
     """
 
     sites: tuple[int, ...]

@@ -424,7 +424,7 @@ def _aligned(shared: str, array: Array) -> str:
 
 
 def _numbers_registers(body: Block) -> bool:
-    """True where an index into registers may depend on the turn, so that it has to be written out."""
+    """True where an index into registers may depend on the turn."""
     return any(
         isinstance(a.type, Tensor) and a.type.space == "registers"
         for op in body.walk()

@@ -219,9 +219,10 @@ wgmma = defop(
     attrs="a_k b_k",
     infer=_wgmma,
     traits=EFFECT,
-    doc="Starts acc = a @ b + (acc where `keep`, else 0) in the warpgroup, acc 64 x n in the layout "
-    "of `targets.atoms.nvidia.wgmma`. `a` is 64 of its rows from `a_row` on. `a_k` and `b_k` say "
-    "that the columns of a part run along k. acc is not touched before the next `wgmma_wait`.",
+    doc="Starts acc = a @ b + (acc where `keep`, else 0) in the warpgroup, acc 64 x n in the "
+    "layout of `targets.atoms.nvidia.wgmma`. `a` is 64 of its rows from `a_row` on. `a_k` and "
+    "`b_k` say that the columns of a part run along k. acc is not touched before the next "
+    "`wgmma_wait`.",
 )
 wgmma_wait = defop(
     "wgmma_wait",

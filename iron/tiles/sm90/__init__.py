@@ -17,8 +17,9 @@ from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP
 from iron.ir.rebuild import replace_blocks
 from iron.ir.types import element, tensor
 from iron.targets.target import Target
-from iron.tiles import roles
+from iron.tiles import protocol, roles
 from iron.tiles.order import numbers
+from iron.tiles.ring import Ring
 from iron.tiles.sm90.plan import PROCESSORS, ROWS, Plan, Refused, plan
 from iron.tiles.sm90.produce import Producer
 from iron.tiles.sm90.role import Held, Role
@@ -32,9 +33,11 @@ all that a thread can have."""
 def lower(kernel: Kernel, target: Target) -> Kernel | None:
     """The threads of the tile kernel `kernel` on `target`; None where this road refuses it."""
     try:
-        return _Group(plan(kernel, target)).kernel()
+        made = _Group(plan(kernel, target)).kernel()
     except Refused:
         return None
+    protocol.check(made)
+    return made
 
 
 def refusal(kernel: Kernel, target: Target) -> str:
@@ -91,7 +94,10 @@ class _Group:
         b.emit_all("barrier")
         given = [values[source.value(p.name)] for p in source.host_params]
         extents = _copied(b, source.host, given)[: source.rank]
+        for axis, extent in enumerate(extents):
+            extent.name = extent.name or f"tiles{axis}"
         part = b.emit("floordiv", thread, b.const(WARPGROUP, i32))
+        part.name = "warpgroup"
         leader = b.emit("eq", part, b.const(0, i32))
         with b.block() as first:
             self._producer(held, values, extents)
@@ -104,7 +110,7 @@ class _Group:
         b.emit_all("if", (leader,), (), (first, second))
 
     def _held(self, thread: Value) -> Held:
-        barriers: dict = {}
+        barriers: dict[Ring, Value] = {}
         parts: dict[int, Value] = {}
         for ring in self.plan.rings:
             attrs = (self.plan.parts(ring), ring.slots, self.plan.consumers)
@@ -147,6 +153,7 @@ class _Group:
         b = self.b
         role.begin()
         total = _product(b, extents)
+        total.name = "tiles"
         launched = self._launched(b, total)
         mine = b.emit("group", attrs=(0, self.source.index))
         if launched is total:

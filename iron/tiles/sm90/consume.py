@@ -29,6 +29,7 @@ class Consumer(Role):
         super().__init__(b, plan, held, values)
         self.me = number
         self.lane = b.emit("mod", held.thread, b.const(WARPGROUP, held.thread.type))
+        self.lane.name = "lane"
         self.sums: dict[Value, list[Value]] = {}  # an accumulator's registers, 64 rows each
         self.begins: dict[Value, tuple[Value, Value]] = {}  # of a carried sum: counter, first turn
         self.flying = False
@@ -96,8 +97,10 @@ class Consumer(Role):
         """What a loop without a turn leaves."""
         for held in (h for v in sums for h in self.sums[v]):
             assert isinstance(held.type, Tensor)
-            zero = self.b.const(0.0, f32)
-            self.each(held.type.shape[0], lambda i, h=held: self.b.emit_all("store", (h, i, zero)))
+            self.each(held.type.shape[0], lambda i, h=held: self._zero(h, i))
+
+    def _zero(self, held: Value, i: Value) -> None:
+        self.b.emit_all("store", (held, i, self.b.const(0.0, f32)))
 
     def each(self, count: int, body: Callable[[Value], object], name: str = "i") -> None:
         """A counted loop that carries nothing."""

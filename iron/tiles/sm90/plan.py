@@ -1,4 +1,4 @@
-"""What an sm_90a group holds: rings, operands as parts, consumers, and buffers of what is written."""
+"""What an sm_90a group holds: rings, parts of their slots, consumers, and buffers of writes."""
 
 from __future__ import annotations
 

@@ -59,6 +59,7 @@ class Role:
             self.turns[ring] = Turn(self.number(0), other)
             return
         after = b.emit("add", slot, self.number(1))
+        after.name = "next"
         last = b.emit("eq", after, self.number(ring.slots))
         self.turns[ring] = Turn(
             b.emit("where", last, self.number(0), after), b.emit("where", last, other, phase)
@@ -75,7 +76,8 @@ class Role:
 
     def _op(self, op: Op) -> None:
         if op.name == "group":
-            self.values[op.results[0]] = self.groups[op.attrs[0]]
+            self.values[op.results[0]] = number = self.groups[op.attrs[0]]
+            number.name = number.name or op.results[0].name or f"group{op.attrs[0]}"
         elif op.name == "for":
             self.loop(op)
         elif any(isinstance(v.type, Tile) for v in (*op.args, *op.results)):

@@ -28,7 +28,10 @@ assert ACCUMULATOR.repeat(1, 2) == STMATRIX_4.data, "a sum is stored as it lies"
 
 
 class Step(NamedTuple):
-    """Columns 16 * number .. of the consumer's rows 64 * block ..; its registers begin at `first`."""
+    """Columns 16 * number .. of the rows 64 * block .. of a consumer.
+
+    Its registers of a sum begin at `first`.
+    """
 
     block: int
     number: Value
