@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 
 from iron.analysis.check import check
@@ -9,6 +10,7 @@ from iron.ir.core import Kernel, tiled
 from iron.ir.verify import verify
 from iron.passes import THREAD_PASSES, Pass, passes_for
 from iron.targets.target import Target
+from iron.tiles import sm90
 from iron.tiles.lower import threads
 
 INTERPRETER = "interpreter"  # the target that runs tiles as they are
@@ -28,6 +30,7 @@ def lower(
     spent = {} if seconds is None else seconds
     started = perf_counter()
     check(kernel)
+    source = kernel
     spent["check"] = perf_counter() - started
     for name, run in passes_of(kernel, target):
         started = perf_counter()
@@ -36,7 +39,21 @@ def lower(
     started = perf_counter()
     verify(kernel)
     spent["verify"] = perf_counter() - started
-    return kernel
+    return replace(kernel, preferred=_preferred(source, target))
+
+
+def _preferred(kernel: Kernel, target: Target | None) -> Kernel | None:
+    """What the target's own road makes of a tile kernel; None where there is none."""
+    if target is None or not target.has("sm_90") or not tiled(kernel):
+        return None
+    (_, fuse), *rest = passes_for(target)
+    found = sm90.lower(fuse(kernel), target)
+    if found is None:
+        return None
+    for _, run in rest:
+        found = run(found)
+    verify(found)
+    return found
 
 
 def passes_of(kernel: Kernel, target: Target | None = None) -> tuple[tuple[str, Pass], ...]:

@@ -15,11 +15,9 @@ Form = general.Form[Code]
 def forms(kernel: Kernel, symbol: str = "") -> Iterator[Form]:
     """The forms of a lowered kernel, best first; all have the entry `symbol`.
 
-    A kernel of bulk copies has one form, which needs the alignment of tensor maps.
+    A kernel of bulk copies needs the alignment of tensor maps.
     """
-    maps = distinct(kernel)
-    if maps:
-        aligned = {m.name: ALIGNMENT for m in maps}
-        yield general.Form(kernel, code_of(kernel, symbol), aligned, regrouped=True)
-        return
+    if (better := kernel.preferred) is not None:
+        aligned = {m.name: ALIGNMENT for m in distinct(better)}
+        yield general.Form(better, code_of(better, symbol), aligned, regrouped=True)
     yield from general.forms(kernel, lambda body, wide: code_of(body, symbol, frozenset(wide)))

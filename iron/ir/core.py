@@ -123,7 +123,8 @@ class Kernel:
     each of `requires`. `threads` is the size of a group, `simd` the width of a simdgroup, `index`
     the dtype of dims, group and thread ids. `each` says that collectives are refused.
     `schedule` are settings that change speed alone: integers, bools or tuples of them by name, in
-    the order of the names.
+    the order of the names. `preferred` means the same by ops that one target alone has; it serves
+    launches whose arguments are aligned as its copies need.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Kernel:
     index: DType
     each: bool = False
     schedule: tuple[tuple[str, Any], ...] = ()
+    preferred: Kernel | None = None
 
     @property
     def host_params(self) -> tuple[Param, ...]:

@@ -10,6 +10,7 @@ import pytest
 from iron.backends.clike.expression import SPELLINGS
 from iron.backends.clike.render import _RULES as CLIKE
 from iron.backends.cpu.entry import RULES as CPU
+from iron.backends.ptx import RULES as PTX
 from iron.backends.spirv.entry import RULES as SPIRV
 from iron.elementary import BODIES
 from iron.ir import ops as _rows  # noqa: F401
@@ -34,13 +35,15 @@ class Backend:
     refused: dict[str, str] = field(default_factory=dict)
 
 
+RINGS = dict.fromkeys(PTX, "made for one target alone, beside a kernel that every backend takes")
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
-        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY
+        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, RINGS
     ),
-    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}),
-    "spirv": Backend(set(SPIRV), SCALARS),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS),
+    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, RINGS),
+    "spirv": Backend(set(SPIRV), SCALARS, RINGS),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, RINGS),
+    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX), SCALARS),
 }
 REPLACING = {
     "elementary": set(BODIES),
