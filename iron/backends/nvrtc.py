@@ -34,11 +34,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Machine code, and what its entries take by symbol; the totals are the most of any."""
+    """Machine code, and what its entries take by symbol; the totals are the most of any.
+
+    `warnings` are lines of the assembler, as where it waits for products it cannot keep in flight.
+    """
 
     cubin: bytes
     ptx: str
     entries: Mapping[str, Entry]
+    warnings: tuple[str, ...] = ()
 
     @property
     def registers(self) -> int:
@@ -100,7 +104,8 @@ def compile_text(
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise _refused(log or str(result), name, target, lines)
         ptx = _bytes(nvrtc, "PTX", program).decode().rstrip("\0")
-        return Compiled(_bytes(nvrtc, "CUBIN", program), ptx, dict(_entries(log)))
+        warnings = tuple(w for w in log.splitlines() if re.search(r"warning|\(C7\d+\)", w))
+        return Compiled(_bytes(nvrtc, "CUBIN", program), ptx, dict(_entries(log)), warnings)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from iron.ir.build import Builder
 from iron.ir.core import Value
+from iron.tiles.emitter import named
 
 Order = tuple[int, int, bool]
 
@@ -47,6 +48,7 @@ def _grouped(b: Builder, flat: Value, along: Value, other: Value, size: int) -> 
     first = b.emit("mul", b.emit("floordiv", flat, whole), held)
     within = b.emit("mod", flat, whole)
     rows = b.emit("min", b.emit("sub", along, first), held)
-    first.name, within.name, rows.name = "first", "within", "together"
+    for value, name in ((first, "first"), (within, "within"), (rows, "together")):
+        named(value, name)
     number = b.emit("add", first, b.emit("mod", within, rows))
     return number, b.emit("floordiv", within, rows)

@@ -203,7 +203,7 @@ class _Walk:
         self.state.leaving = True
 
     def bulk_wait(self, op: Op) -> None:
-        pending, read = op.attrs
+        pending = op.attr("pending")
         for held, what in self.state.buffers.items():
             assert isinstance(held.type, Tensor)
             if what == STORED and pending < held.type.shape[0] // self.readers:

@@ -155,6 +155,8 @@ class _Run:
             side = op.regions[0 if self.known[op.args[0]] else 1]
             self.block(side)
             self._pass(side.yielded, op.results)
+        elif op.name == "const":
+            self.known[op.results[0]] = op.attrs[0]
         elif op.name == "group":
             self.known[op.results[0]] = op.attrs[1].np.type(self.groups[op.attrs[0]])
         elif op.row.ref is not None and all(a in self.known for a in op.args):

@@ -18,9 +18,10 @@ from iron.ir.rebuild import replace_blocks
 from iron.ir.types import element, tensor
 from iron.targets.target import Target
 from iron.tiles import protocol, roles
+from iron.tiles.emitter import named
 from iron.tiles.order import numbers
 from iron.tiles.ring import Ring
-from iron.tiles.sm90.plan import PROCESSORS, ROWS, Plan, Refused, plan
+from iron.tiles.sm90.plan import ROWS, Plan, Refused, plan
 from iron.tiles.sm90.produce import Producer
 from iron.tiles.sm90.role import Held, Role
 from iron.tiles.sm90.write import Writer
@@ -82,8 +83,7 @@ class _Group:
         most = self.plan.setting("PERSISTENT", 0)
         if not most:
             return total
-        count = PROCESSORS if most is True or most == 1 else int(most)
-        return b.emit("min", total, b.const(count, total.type))
+        return b.emit("min", total, b.const(int(most), total.type))
 
     # --- the body ---------------------------------------------------------------------------------
 
@@ -95,16 +95,16 @@ class _Group:
         given = [values[source.value(p.name)] for p in source.host_params]
         extents = _copied(b, source.host, given)[: source.rank]
         for axis, extent in enumerate(extents):
-            extent.name = extent.name or f"tiles{axis}"
+            named(extent, f"tiles{axis}")
         part = b.emit("floordiv", thread, b.const(WARPGROUP, i32))
-        part.name = "warpgroup"
+        named(part, "warpgroup")
         leader = b.emit("eq", part, b.const(0, i32))
         with b.block() as first:
             self._producer(held, values, extents)
             b.emit_all("yield")
         with b.block() as second:
             number = b.emit("sub", part, b.const(1, i32))
-            number.name = "consumer"
+            named(number, "consumer")
             self._consumer(held, values, extents, number)
             b.emit_all("yield")
         b.emit_all("if", (leader,), (), (first, second))
@@ -115,15 +115,15 @@ class _Group:
         for ring in self.plan.rings:
             attrs = (self.plan.parts(ring), ring.slots, self.plan.consumers)
             barriers[ring], *arrays = self.b.emit_all("ring", (), attrs)
-            barriers[ring].name = "ring"
+            named(barriers[ring], "ring")
             for site, array in zip(ring.sites, arrays, strict=True):
                 parts[site] = array
-                array.name = f"{self.plan.operands[site].box.buffer.name}_slots"
+                named(array, f"{self.plan.operands[site].box.buffer.name}_slots")
         (write, *_) = self.plan.targets
         shape = (self.plan.consumers * self.plan.buffers, ROWS, PANEL_BYTES // 2)
         kind = tensor(element(write.args[-1].type), 3, "shared", shape)
         buffers = self.b.emit("slots", attrs=(kind,))
-        buffers.name = "buffers"
+        named(buffers, "buffers")
         return Held(thread, barriers, parts, buffers)
 
     def _producer(self, held: Held, values: dict[Value, Value], extents: Sequence[Value]) -> None:
@@ -153,7 +153,7 @@ class _Group:
         b = self.b
         role.begin()
         total = _product(b, extents)
-        total.name = "tiles"
+        named(total, "tiles")
         launched = self._launched(b, total)
         mine = b.emit("group", attrs=(0, self.source.index))
         if launched is total:

@@ -13,6 +13,7 @@ from iron.ir.build import Builder
 from iron.ir.core import Block, Op, Value, carried, const_of, is_const
 from iron.ir.ops.ring import WARPGROUP
 from iron.ir.types import Tensor, Tile, tensor
+from iron.tiles.emitter import named
 from iron.tiles.ring import Ring, staged
 from iron.tiles.sm90.plan import ROWS, Plan, Refused
 from iron.tiles.sm90.role import Held, Role
@@ -29,7 +30,7 @@ class Consumer(Role):
         super().__init__(b, plan, held, values)
         self.me = number
         self.lane = b.emit("mod", held.thread, b.const(WARPGROUP, held.thread.type))
-        self.lane.name = "lane"
+        named(self.lane, "lane")
         self.sums: dict[Value, list[Value]] = {}  # an accumulator's registers, 64 rows each
         self.begins: dict[Value, tuple[Value, Value]] = {}  # of a carried sum: counter, first turn
         self.flying = False
@@ -90,7 +91,7 @@ class Consumer(Role):
         held = tensor(f32, 1, "registers", (of.type.shape[1] // COLUMNS_A_REGISTER,))
         made = [self.b.emit("registers", attrs=(held,)) for _ in range(self.plan.blocks)]
         for value in made:
-            value.name = of.name
+            named(value, of.name)
         return made
 
     def _clear(self, sums: list[Value]) -> None:

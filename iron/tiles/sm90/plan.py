@@ -23,8 +23,6 @@ BARRIER_BYTES = 16
 """Bytes of the two barriers of a slot."""
 ACCUMULATED = 192
 """Registers of a consumer's thread that accumulators may take; others hold addresses and words."""
-PROCESSORS = 132
-"""Groups of a persistent launch that leaves their number open."""
 
 
 class Refused(Exception):

@@ -11,6 +11,7 @@ from iron.dtypes import i32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Op, Value, carried
 from iron.ir.types import Tensor, Tile
+from iron.tiles.emitter import named
 from iron.tiles.ring import Ring, touches
 from iron.tiles.sm90.plan import Box, Plan, Refused
 
@@ -59,7 +60,7 @@ class Role:
             self.turns[ring] = Turn(self.number(0), other)
             return
         after = b.emit("add", slot, self.number(1))
-        after.name = "next"
+        named(after, "next")
         last = b.emit("eq", after, self.number(ring.slots))
         self.turns[ring] = Turn(
             b.emit("where", last, self.number(0), after), b.emit("where", last, other, phase)
@@ -76,8 +77,8 @@ class Role:
 
     def _op(self, op: Op) -> None:
         if op.name == "group":
-            self.values[op.results[0]] = number = self.groups[op.attrs[0]]
-            number.name = number.name or op.results[0].name or f"group{op.attrs[0]}"
+            number = self.groups[op.attrs[0]]
+            self.values[op.results[0]] = named(number, op.results[0].name or f"group{op.attrs[0]}")
         elif op.name == "for":
             self.loop(op)
         elif any(isinstance(v.type, Tile) for v in (*op.args, *op.results)):
@@ -92,8 +93,7 @@ class Role:
         args = [self.values[a] for a in op.args]
         made = self.b.emit_all(op.name, args, op.attrs, (), op.surface)
         for old, new in zip(op.results, made, strict=True):
-            self.values[old] = new
-            new.name = new.name or old.name
+            self.values[old] = named(new, old.name)
 
     def tile(self, op: Op) -> None:
         """An op of tiles."""
@@ -157,7 +157,7 @@ class Role:
         new = self.values[value]
         return new if new.type is i32 else self.b.emit("cast", new, attrs=(i32,))
 
-    def only(self, condition: Value, body: Callable[[], None]) -> None:
+    def only(self, condition: Value, body: Callable[[], object]) -> None:
         """A branch that leaves nothing."""
         b = self.b
         with b.block() as then:

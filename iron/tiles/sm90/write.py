@@ -14,6 +14,7 @@ from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP
 from iron.ir.table import Trait
 from iron.ir.types import Tile, element
 from iron.targets.atoms.nvidia import ACCUMULATOR, LANES, STMATRIX_4
+from iron.tiles.emitter import named
 from iron.tiles.sm90.consume import Consumer
 from iron.tiles.sm90.plan import ROWS, Refused
 
@@ -54,7 +55,7 @@ class Writer(Consumer):
         b, count = self.b, self.plan.buffers
         turn = b.emit("mod", b.emit("add", panel, before), self.number(count))
         buffer = b.emit("add", b.emit("mul", self.me, self.number(count)), turn)
-        buffer.name = "buffer"
+        named(buffer, "buffer")
         barrier = b.emit("add", self.me, self.number(FIRST_BARRIER))
         leads = b.emit("eq", self.lane, self.number(0))
         self.only(leads, lambda: b.emit_all("bulk_wait", (), (count - 1, True)))

@@ -1,0 +1,175 @@
+"""The sm_90a road in the machine whose asynchronous work ends as late as allowed, against numpy."""
+
+import numpy as np
+import pytest
+
+from iron.dtypes import bf16, f16
+from iron.ir.build import Builder
+from iron.ir.core import Kernel, Op, Value
+from iron.ir.rebuild import rebuild
+from iron.tiles import protocol
+from tests.unit.tiles import kernels
+from tests.unit.tiles.machine import Deadlock, play
+
+RNG = np.random.default_rng(5)
+
+
+def run(fn, m, n, k, dtype=bf16, seed=0, **consts):
+    """The output of a product and what it should be."""
+    turned = fn is kernels.product_tn
+    names = [p for p in fn.signature if p in ("b", "g", "u")]
+    arrays = {"a": kernels.small(RNG, *((k, m) if turned else (m, k)), dtype=dtype)}
+    for name in names:
+        arrays[name] = kernels.small(RNG, *((k, n) if turned else (n, k)), dtype=dtype)
+    arrays["c"] = kernels.empty(m, n, dtype=dtype)
+    made = kernels.special(fn, arrays, **consts)
+    groups = play(made, arrays, {"M": m, "N": n, "K": k}, seed=seed)
+    a = arrays["a"].astype(np.float32)
+    wide = [arrays[x].astype(np.float32) for x in names]
+    found = [a.T @ x if turned else a @ x.T for x in wide]
+    wanted = found[0] if len(found) == 1 else found[0] * found[1] + 1
+    return groups, arrays["c"], wanted.astype(dtype.np)
+
+
+@pytest.mark.parametrize("fn", [kernels.product_nt, kernels.product_tn, kernels.two_products])
+@pytest.mark.parametrize(("m", "n", "k"), [(130, 72, 200), (1, 8, 8), (70, 136, 0), (65, 129, 321)])
+def test_ragged_products(fn, m, n, k):
+    _, got, wanted = run(fn, m, n, k)
+    assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("trips", [0, 1, 3, 7])
+@pytest.mark.parametrize("persistent", [0, 1, 2])
+def test_rings_of_any_depth(stages, trips, persistent):
+    consts = {"STAGES": stages, "PERSISTENT": persistent}
+    groups, got, wanted = run(kernels.product_nt, 64, 192, 64 * trips, seed=trips, **consts)
+    assert np.array_equal(got, wanted)
+    assert groups == (persistent or 3)
+
+
+@pytest.mark.parametrize(
+    "consts",
+    [
+        {"BM": 128},
+        {"BM": 128, "CONSUMERS": 1},
+        {"BM": 192, "CONSUMERS": 3},
+        {"BM": 128, "BN": 128, "BK": 128},
+    ],
+)
+def test_consumers_and_shapes_of_tiles(consts):
+    for fn in (kernels.product_nt, kernels.product_tn):
+        _, got, wanted = run(fn, 200, 136, 200, dtype=f16, **consts)
+        assert np.array_equal(got, wanted)
+
+
+# --- mutants --------------------------------------------------------------------------------------
+
+
+def without(name: str, attrs: tuple | None = None):
+    """Every op of that name gone."""
+
+    def mutate(kernel: Kernel) -> Kernel:
+        def gone(b: Builder, op: Op, args: tuple[Value, ...]):
+            return () if attrs is None or op.attrs == attrs else None
+
+        return rebuild(kernel, {name: gone}, fold=False)
+
+    return mutate
+
+
+def swapped(first: str, second: str):
+    """The first op of one name and the next of the other change places."""
+
+    def mutate(kernel: Kernel) -> Kernel:
+        made = rebuild(kernel, fold=False)
+        blocks = [made.body, *(r for op in made.body.walk() for r in op.regions)]
+        for block in blocks:
+            names = [op.name for op in block.ops]
+            if first in names and second in names:
+                i, j = names.index(first), names.index(second)
+                block.ops[i], block.ops[j] = block.ops[j], block.ops[i]
+                return made
+        raise AssertionError("nothing to swap")
+
+    return mutate
+
+
+def nth(name: str, number: int):
+    """The op of that name with this number gone."""
+
+    def mutate(kernel: Kernel) -> Kernel:
+        seen: list[Op] = []
+
+        def gone(b: Builder, op: Op, args: tuple[Value, ...]):
+            seen.append(op)
+            return () if len(seen) == number + 1 else None
+
+        return rebuild(kernel, {name: gone}, fold=False)
+
+    return mutate
+
+
+def patient(kernel: Kernel) -> Kernel:
+    """One bulk store more may be under way."""
+
+    def wait(b: Builder, op: Op, args: tuple[Value, ...]):
+        pending, read = op.attrs
+        return b.emit_all("bulk_wait", (), (pending + 1, read)) if read else None
+
+    return rebuild(kernel, {"bulk_wait": wait}, fold=False)
+
+
+MUTANTS = {
+    "no wait for a slot": (without("ring_wait"), "before its slot is full", True),
+    "no wait for products": (without("wgmma_wait"), "freed while a product reads", True),
+    "free before the wait": (swapped("wgmma_wait", "ring_free"), "freed while", True),
+    "no free": (without("ring_free"), "not freed", True),
+    "no claim": (without("ring_claim"), "without a claim", True),
+    "a part is not filled": (nth("ring_copy", 1), "not filled", True),
+    "copy before the claim": (swapped("ring_claim", "ring_copy"), "without a claim", False),
+    "no barrier after the ring": (without("barrier"), "its first use", False),
+    "no proxy fence": (without("fence_async"), "no fence", False),
+    "no barrier before the store": (nth("part_barrier", 1), "no barrier", False),
+    "no barrier after the wait": (nth("part_barrier", 0), "may read it", False),
+    "no wait for the buffer": (without("bulk_wait", (0, True)), "may read it", True),
+    "a wait too short": (patient, "may read it", True),
+    "no wait at the end": (without("bulk_wait", (0, False)), "the group ends", True),
+}
+"""What is broken, what the verifier says, and whether the machine notices as well."""
+
+
+@pytest.fixture(scope="module")
+def sound():
+    rng = np.random.default_rng(1)
+    arrays = {"a": kernels.small(rng, 64, 256), "b": kernels.small(rng, 192, 256)}
+    arrays["c"] = kernels.empty(64, 192)
+    return arrays, kernels.special(kernels.product_nt, arrays, STAGES=2, PERSISTENT=1, BN=64)
+
+
+def test_a_sound_kernel_has_no_fault(sound):
+    assert protocol.faults(sound[1]) == []
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_verifier_kills(name, sound):
+    mutate, message, _ = MUTANTS[name]
+    found = protocol.faults(mutate(sound[1]))
+    assert any(message in f for f in found), found
+
+
+@pytest.mark.parametrize("name", [n for n, m in MUTANTS.items() if m[2]])
+def test_the_machine_kills(name, sound):
+    arrays, kernel = sound
+    wanted = (arrays["a"].astype(np.float32) @ arrays["b"].astype(np.float32).T).astype(bf16.np)
+    mutant = MUTANTS[name][0](kernel)
+
+    def survives(seed: int) -> bool:
+        c = kernels.empty(64, 192)
+        try:
+            play(mutant, {**arrays, "c": c}, {"M": 64, "N": 192, "K": 256}, seed=seed)
+        except (Deadlock, AssertionError):
+            return False
+        return np.array_equal(c, wanted)
+
+    assert not all(survives(seed) for seed in range(4))

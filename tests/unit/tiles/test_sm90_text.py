@@ -1,0 +1,113 @@
+"""The sm_90a road as text: NVRTC takes it without a warning, and what the road refuses it names."""
+
+import re
+
+import numpy as np
+import pytest
+
+from iron.backends import nvrtc
+from iron.backends.cuda_code import code_of
+from iron.backends.cuda_forms import forms
+from iron.compiler import lower
+from iron.dtypes import bf16, f16, f32
+from iron.ir.text import parse_kernel, print_kernel
+from iron.lang import Const, In, Out, dims, dtypes, groups, kernel, mma, pipelined, zeros
+from iron.targets.nvidia import SM_80, SM_90A
+from iron.tiles import sm90
+from tests.unit.tiles import kernels
+
+M, N, K = dims("M N K")
+T = dtypes("T", f16, bf16, f32)
+SERIAL = re.compile(r"C75[12]\d")
+"""ptxas says so when it waits for products that it cannot keep in flight."""
+
+
+def arrays(fn, dtype=bf16):
+    names = [n for n in fn.signature if n in ("a", "b", "g", "u", "c")]
+    return {n: np.zeros((8, 8), dtype.np) for n in names}
+
+
+def text_of(fn, **consts):
+    return code_of(kernels.special(fn, arrays(fn), **consts))
+
+
+@pytest.mark.parametrize(
+    ("fn", "consts"),
+    [
+        (kernels.product_nt, {"BM": 128, "BN": 256, "STAGES": 3, "PERSISTENT": 132}),
+        (kernels.product_tn, {"BM": 192, "BN": 128, "STAGES": 3, "CONSUMERS": 3}),
+        (kernels.two_products, {"BM": 128, "BN": 128, "STAGES": 3}),
+    ],
+)
+def test_the_assembler_has_nothing_to_say(fn, consts):
+    code = text_of(fn, **consts)
+    made = nvrtc.compile_text(code.text.source, "sm_90a")
+    assert not [w for w in made.warnings if SERIAL.search(w)]
+    assert made.spill_bytes == 0
+    assert made.registers * code.threads <= 1 << 16
+
+
+def test_a_product_without_its_fence_is_seen():
+    """The positive control of `SERIAL`."""
+    code = text_of(kernels.product_nt, BM=128, BN=128)
+    bare = code.text.source.replace("iron_wgmma_wait();", "")
+    made = nvrtc.compile_text(bare, "sm_90a")
+    assert [w for w in made.warnings if SERIAL.search(w)]
+
+
+def test_the_text_form_holds_everything():
+    made = kernels.special(kernels.product_nt, arrays(kernels.product_nt))
+    assert print_kernel(parse_kernel(print_kernel(made))) == print_kernel(made)
+
+
+def test_aligned_launches_get_it_and_others_the_plain_kernel():
+    source = kernels.tiles_of(kernels.product_nt, arrays(kernels.product_nt))
+    made = lower(source, SM_90A)
+    best, *rest = forms(made)
+    assert best.aligned == {"a": 16, "b": 16, "c": 16}
+    assert rest[-1].aligned == {}
+    assert [f.kind for f in best.code.fields][-3:] == ["map"] * 3
+    assert best.code.threads == 256
+    assert lower(source, SM_80).preferred is None
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@kernel
+def flexible(
+    a: In[T, M, K],
+    b: In[T, N, K],
+    c: Out[T, M, N],
+    *,
+    BM: Const = 64,
+    BN: Const = 64,
+    CUT: Const = 0,
+):
+    """c = a[:, CUT:] @ b[:, CUT:].T"""
+    A, B = a[:, CUT:].tiles(BM, 64), b[:, CUT:].tiles(BN, 64)
+    C = c.tiles(BM, BN)
+    m, n = groups(*C.grid)
+    acc = zeros((BM, BN), f32)
+    for k in pipelined(A.grid[1], stages=9):
+        acc = mma(A[m, k], B[n, k].T, acc)
+    C[m, n] = acc.to(T)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "consts", "reason"),
+    [
+        (f32, {}, "a factor is f32"),
+        (bf16, {"CUT": 8}, "does not begin where its tensor does"),
+        (bf16, {"BM": 32}, "32 rows are no multiple of 64"),
+        (bf16, {"BN": 32}, "writes a tile of"),
+        (bf16, {"BN": 512}, "no instruction has 512 columns"),
+        (bf16, {"BM": 256, "BN": 256}, "256 registers a thread"),
+        (bf16, {"BM": 128, "BN": 128}, "more than 232448"),
+    ],
+)
+def test_refusals(dtype, consts, reason):
+    made = kernels.tiles_of(flexible, arrays(flexible, dtype), **consts)
+    assert reason in sm90.refusal(made, SM_90A)
+    assert sm90.lower(made, SM_90A) is None
+    assert lower(made, SM_90A).preferred is None
