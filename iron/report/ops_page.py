@@ -20,6 +20,7 @@ TITLES = {
     "control": "Control",
     "group": "Groups",
     "tile": "Tiles",
+    "ring": "Rings and products of warpgroups",
     "elementary": "Elementary functions",
 }
 _KINDS = {"f": "floats", "s": "storage floats", "i": "signed", "u": "unsigned", "b": "bool"}

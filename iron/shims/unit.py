@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.render import POOL, Text
+from iron.backends.clike.group_memory import POOL
+from iron.backends.clike.render import Text
 from iron.backends.cuda_forms import Form
 from iron.ir.core import Kernel
 

@@ -10,13 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from iron.analysis.ranges import Ranges, ranges
 from iron.analysis.zeros import signless
 from iron.backends.clike import collective, memory
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, extreme, spell
+from iron.backends.clike.group_memory import POOL, POOL_ALIGN, Array, declared
 from iron.backends.clike.plain import plain
 from iron.backends.tensor_maps import TensorMap, tensor_maps
 from iron.dtypes import DTYPES, DType, f32, i64, u64
@@ -26,8 +26,6 @@ from iron.ir.table import Trait
 from iron.ir.types import Tensor, Vector, element
 
 LONGEST_INLINE = 72
-POOL = "group_memory"
-POOL_ALIGN = 16
 
 _C_WORDS = frozenset(
     re.findall(
@@ -99,16 +97,6 @@ def render(
     return Renderer(kernel, dialect, wide).text(symbol)
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
-    """An array of a group: where its elements begin is a multiple of `align` bytes."""
-
-    dtype: DType
-    name: str
-    size: int
-    align: int
-
-
 @dataclass(slots=True)
 class Renderer:
     """The text so far, and what each value is called."""
@@ -150,29 +138,12 @@ class Renderer:
         self._prologue()
         self.block(self.kernel.body)
         head = self.dialect.entry(symbol, arguments, self.kernel)
-        arrays, dynamic = self._group_memory()
+        arrays, dynamic = declared(self.arrays, self.dialect)
         before = "\n".join([*self.globals, *head, *arrays])
         body = "\n".join([before, *self.out, "}"])
         places = (*[None] * (before.count("\n") + 1), *self.places, None)
         prelude, tables = self.dialect.prelude(body), tuple(self.globals)
         return Text(symbol, prelude, body, tuple(arguments), places, tables, dynamic)
-
-    def _group_memory(self) -> tuple[list[str], int]:
-        """The declarations of a group's arrays; when they are too much to declare, places in one
-        array whose bytes the launch is asked for."""
-        most, shared = self.dialect.most_declared, self.dialect.shared
-        arrays = sorted(self.arrays, key=lambda a: -a.align)  # so that no gaps lie between
-        spans = [-(-a.size * a.dtype.bytes // a.align) * a.align for a in arrays]
-        if not most or sum(spans) <= most:
-            return [f"  {_aligned(shared, a)} {a.dtype} {a.name}[{a.size}];" for a in arrays], 0
-        starts = accumulate(spans, initial=0)
-        return [
-            f"  extern {shared} __align__({arrays[0].align}) u8 {POOL}[];",
-            *(
-                f"  {a.dtype}* const {a.name} = ({a.dtype}*)({POOL} + {start});"
-                for a, start in zip(arrays, starts, strict=False)
-            ),
-        ], sum(spans)
 
     def _count(self, block: Block) -> None:
         mine = {r for op in block.ops for r in op.results}
@@ -417,10 +388,6 @@ class Renderer:
 
     def const(self, op: Op) -> None:
         """Literals are written where they are used."""
-
-
-def _aligned(shared: str, array: Array) -> str:
-    return shared if array.align == POOL_ALIGN else f"{shared} __align__({array.align})"
 
 
 def _numbers_registers(body: Block) -> bool:
