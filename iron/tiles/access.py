@@ -11,7 +11,7 @@ from iron.ir.core import Op, Value
 from iron.ir.types import Tensor, Tile, element
 from iron.tiles import compute
 from iron.tiles.emitter import Emitter
-from iron.tiles.grid import Along
+from iron.tiles.grid import Along, natural
 from iron.tiles.place import STAGED
 from iron.tiles.storage import Place, Shared
 from iron.tiles.window import Window
@@ -52,7 +52,9 @@ def read(e: Emitter, op: Op) -> None:
     """`tile_read`: staged, kept in registers, or left to its reader."""
     (value,) = op.results
     placed = e.plan.placed[value]
-    if placed.where == STAGED:
+    if placed.where == STAGED and placed.right and e.grid.looped:
+        _stage_panels(e, op, placed.turned)
+    elif placed.where == STAGED:
         _stage_read(e, op, placed.turned)
     else:
         compute.computed(e, op)
@@ -129,6 +131,42 @@ def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
         lambda: _fill(e, lanes, order, put(False)),
         lambda: _fill(e, lanes, order, put(True)),
     )
+
+
+def _stage_panels(e: Emitter, op: Op, turned: bool) -> None:
+    """Fills the panels of a right operand, each thread its own columns."""
+    e.follow(op)
+    (value,) = op.results
+    assert isinstance(value.type, Tile)
+    fenced(e, op)
+    kept = e.panels(value, e.wider(value.type.elem), turned)
+    e.kept[value] = kept
+    e.fence.writes(e.b, kept.array)
+    w, shape = window(e, op), value.type.shape
+    kinds, sides = natural(2), shape[::-1] if turned else shape
+    lanes = e.grid.along("across", sides[1]).lanes
+
+    def put(guard: bool) -> Callable[[Place], None]:
+        def one(place: Place) -> None:
+            k, column = place
+            view = w.place(e.b, [column.at, k.at] if turned else [k.at, column.at])
+            if guard:
+                held = _guarded(e, w, view)
+            else:
+                held = e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
+            chunk = e.number(column.chunk) if isinstance(column.chunk, int) else column.chunk
+            lane = e.lane("across", lanes, 1)
+            e.put(Shared(kept.array), [chunk, k.at, lane], held)
+
+        return one
+
+    with e.only(e.owner(kinds, sides)):
+        _whole_or_ragged(
+            e,
+            w.whole(e.b, shape),
+            lambda: e.walk(kinds, sides, put(False)),
+            lambda: e.walk(kinds, sides, put(True)),
+        )
 
 
 def _fill_lanes(e: Emitter, shape: Sequence[int], order: Sequence[int]) -> list[Along]:

@@ -102,6 +102,14 @@ class Emitter:
             shape[-1] += PAD_BYTES // elem.bytes
         return Shared(self.array(elem, shape, of.name or "staged"), turned)
 
+    def panels(self, of: Value, elem: DType, turned: bool) -> Shared:
+        """A new array for a right operand, the columns of a chunk together."""
+        assert isinstance(of.type, Tile)
+        depth, side = of.type.shape[::-1] if turned else of.type.shape
+        a = self.grid.along("across", side)
+        array = self.array(elem, (a.count, depth, a.lanes), of.name or "panels")
+        return Shared(array, turned, panels=True)
+
     def private(self, of: Value) -> Private:
         """A new array for each thread's own chunks of the tile `of`."""
         assert isinstance(of.type, Tile)

@@ -131,11 +131,20 @@ def _block(
 
     def step(k: Value, sums: Sequence[Value]) -> list[Value]:
         left = [_widened(e, op, e.shared(a, (r.at, k), 1)) for r in rows]
-        right = [_widened(e, op, e.shared(b, (k, c.at), c.width)) for c in columns]
+        right = [_widened(e, op, _column(e, b, k, c)) for c in columns]
         pairs = product(left, right)
         return [_add(e, x, y, s) for (x, y), s in zip(pairs, sums, strict=True)]
 
     return e.carry(inner.shape[1], init, step)
+
+
+def _column(e: Emitter, b: Shared, k: Value, spot: Spot) -> Value:
+    """This thread's chunk of row k of the right operand."""
+    if not b.panels:
+        return e.shared(b, (k, spot.at), spot.width)
+    chunk = e.number(spot.chunk) if isinstance(spot.chunk, int) else spot.chunk
+    lane = e.lane(spot.kind, e.grid.along(spot.kind, spot.size).lanes, 1)
+    return e.b.emit("load", b.array, chunk, k, lane, attrs=(0,))
 
 
 def _widened(e: Emitter, op: Op, value: Value) -> Value:

@@ -25,13 +25,15 @@ SHAPING = ("tile_expand", "tile_broadcast")
 class Placed:
     """The decision for one value, why, and what it costs (`none`, `registers`, `lanes`, `shared`).
 
-    `turned` says that a staged value lies with its two axes exchanged.
+    `turned` says that a staged value lies with its two axes exchanged. `right` says that it is read
+    as the right operand of products alone.
     """
 
     where: str
     reason: str
     cost: str = "none"
     turned: bool = False
+    right: bool = False
 
 
 @dataclass(slots=True)
@@ -94,18 +96,32 @@ def _read(
     plan: Plan,
     readers: dict[Value, list[tuple[Op, int, Block]]],
 ) -> Placed:
-    for user, position, _ in reading:
-        if user.name == "mma" and position < 2:
-            return Placed(STAGED, "an operand of `mma`", "shared")
-        if user.name == "tile_transpose":
-            through = readers.get(user.results[0], [])
-            if any(u.name == "mma" and i < 2 for u, i, _ in through):
-                return Placed(STAGED, "an operand of `mma`, turned", "shared", turned=True)
-            return Placed(STAGED, "is turned", "shared")
+    roles = _roles(value, readers)
+    if "a" in roles or "b" in roles:
+        right = set(roles) == {"b"}
+        return Placed(STAGED, "an operand of `mma`", "shared", right=right)
+    if "turned a" in roles or "turned b" in roles:
+        right = set(roles) == {"turned b"}
+        return Placed(STAGED, "an operand of `mma`, turned", "shared", turned=True, right=right)
+    if any(user.name == "tile_transpose" for user, _, _ in reading):
+        return Placed(STAGED, "is turned", "shared")
     constant = isinstance(op.args[0].type, Tensor) and op.args[0].type.space in ("in", "table")
     if constant and len(reading) == 1 and reading[0][2] is plan.block[value]:
         return Placed(REBUILT, "loaded where its one reader needs it")
     return Placed(FRAGMENT, "read more than once, or before the memory changes")
+
+
+def _roles(value: Value, readers: dict[Value, list[tuple[Op, int, Block]]]) -> list[str]:
+    """What each reader takes the value for: `a` or `b` of a product, `turned a`, .. or `other`."""
+    out: list[str] = []
+    for user, position, _ in readers.get(value, []):
+        if user.name == "mma" and position < 2:
+            out.append("ab"[position])
+        elif user.name == "tile_transpose":
+            out += [f"turned {role}" for role in _roles(user.results[0], readers)]
+        else:
+            out.append("other")
+    return out
 
 
 def _computed(value: Value, reading: list[tuple[Op, int, Block]], plan: Plan) -> Placed:

@@ -52,15 +52,17 @@ class Private:
 class Shared:
     """An array of group memory with the tile's elements in order, seen by every thread.
 
-    `turned` says that its two axes are exchanged. `pad` elements follow each row.
+    `turned` says that its two axes are exchanged. In `panels` the columns of a right operand lie
+    chunk by chunk: the axes of the array are the chunk, the row, and the lane.
     """
 
     array: Value
     turned: bool = False
+    panels: bool = False
 
     def transpose(self) -> Shared:
         """The same array, read as the transposed tile."""
-        return Shared(self.array, not self.turned)
+        return Shared(self.array, not self.turned, self.panels)
 
 
 Kept = Registers | Private | Shared
