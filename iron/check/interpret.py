@@ -88,7 +88,7 @@ def read_call(
     for name, spec in specs.items():
         value = arguments.get(name)
         if spec.kind == "scalar":
-            scalars[name] = value
+            scalars |= {} if value is None else {name: value}
         else:
             described[name] = _described(value)
             arrays.update(_flat(name, value))

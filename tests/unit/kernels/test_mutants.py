@@ -77,7 +77,7 @@ def alive(name: str) -> set[str]:
     return accepted - rejected
 
 
-SLOW = {"qmv", "quantize", "quantize_affine", "sdpa_decode", "top_k_mask"}
+SLOW = {"qmv", "quantize", "quantize_affine", "sdpa_decode", "sdpa_prefill", "top_k_mask"}
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in KERNELS]
 
 

@@ -1,0 +1,168 @@
+"""Product of two matrices:  c = ACT(alpha op(a) @ op(b) + bias) + beta residual, op(x) = x or x^T.
+
+Source: the definition (BLAS level 3, Dongarra et al. 1990, doi:10.1145/77626.79170).
+"""
+
+import math
+
+import numpy as np
+
+from iron.kernels.activation import fast_gelu_tanh, fast_silu, gelu_erf, gelu_tanh, relu, silu
+from iron.lang import DOT, Const, In, Out, Scalar, bf16, dims, dtypes, f16, f32, grouped, groups
+from iron.lang import inline, kernel, mma, pipelined, require, zeros
+
+P, Q, R, S, TA, TB = dims("P Q R S TA TB")
+M, N = P * (1 - TA) + Q * TA, S * (1 - TB) + R * TB
+T = dtypes("T", f32, f16, bf16)
+
+
+@inline
+def activated(x, ACT, T):
+    """ACT of x; in 16 bits by the fast functions, whose error the store rounds away."""
+    if ACT == "relu":
+        return relu(x)
+    if ACT == "silu":
+        return silu(x) if T is f32 else fast_silu(x)
+    if ACT == "gelu_tanh":
+        return gelu_tanh(x) if T is f32 else fast_gelu_tanh(x)
+    return gelu_erf(x) if ACT == "gelu_erf" else x
+
+
+@kernel(
+    variants={"TA": [0, 1], "TB": [0, 1]},
+    schedule={"gpu": {"BM": 128, "BN": 128, "STAGES": 3}},
+    tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64], "STAGES": [1, 2, 3, 4]},
+)
+def gemm(
+    a: In[T, P, Q],
+    b: In[T, R, S],
+    bias: In[T, N] | None,
+    residual: In[T, M, N] | None,
+    c: Out[T, M, N],
+    alpha: Scalar[f32] | None,
+    beta: Scalar[f32] | None,
+    *,
+    TA: Const = 0,
+    TB: Const = 0,
+    ACT: Const = "none",
+    MATH: Const = "strict",
+    BM: Const = 64,
+    BN: Const = 64,
+    BK: Const = 32,
+    STAGES: Const = 2,
+):
+    """One group per BM x BN tile of c. Ragged edges read as zero and are not written.
+
+    With TA, `a` is [K, M] and transposed; with TB, `b` is [N, K], which is how weights lie. Sums
+    and what follows them are f32, rounded once. MATH "tf32" and "split" round the operands of f32.
+    """
+    A = a.tiles(BK, BM) if TA else a.tiles(BM, BK)
+    B = b.tiles(BN, BK) if TB else b.tiles(BK, BN)
+    C = c.tiles(BM, BN)
+    m, n = groups(*C.grid, order=grouped(8))
+    require((P if TA else Q) == (S if TB else R), "the inner sizes of a and b must agree")
+
+    acc = zeros((BM, BN), f32)
+    for k in pipelined(A.grid[0 if TA else 1], stages=STAGES):
+        x = A[k, m].T if TA else A[m, k]
+        y = B[n, k].T if TB else B[k, n]
+        acc = mma(x, y, acc, math=MATH)
+
+    if alpha is not None:
+        acc = acc * alpha
+    if bias is not None:
+        acc = acc + bias.tiles(BN)[n].to(f32)[None, :]
+    acc = activated(acc, ACT, T)
+    if residual is not None:
+        old = residual.tiles(BM, BN)[m, n].to(f32)
+        acc = acc + (old if beta is None else old * beta)
+    C[m, n] = acc.to(T)
+
+
+def curve(x, ACT):
+    """ACT in f64, 0 at -inf; a slope of any of them is at most 1.13."""
+    x = np.maximum(x, -1e9)
+    if ACT == "relu":
+        return np.maximum(x, 0)
+    if ACT == "silu":
+        return x / (1 + np.exp(np.minimum(-x, 700)))
+    if ACT == "gelu_tanh":
+        return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+    return x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+
+
+@gemm.oracle
+def _(a, b, bias, residual, alpha, beta, TA=0, TB=0, ACT="none"):
+    x, y = (a.T if TA else a), (b.T if TB else b)
+    size, root = np.abs(x) @ np.abs(y), np.sqrt((x * x) @ (y * y))
+    total = x @ y
+    if alpha is not None:
+        total, size, root = alpha * total, abs(alpha) * size, abs(alpha) * root
+    if bias is not None:
+        total, size = total + bias, size + np.where(np.isinf(bias), 0, np.abs(bias))
+    if ACT != "none":
+        total = curve(total, ACT)
+        size, root = 1.13 * size + 4 * np.abs(total), 1.13 * root
+    if residual is not None:
+        old = residual if beta is None else beta * residual
+        total, size = total + old, size + np.abs(old)
+    return {"c": total}, {"c": (root, size)}
+
+
+def operands(rng, M, N, K, TA, TB):
+    """The two matrices as they lie, and no epilogue."""
+    a = rng.normal(K, M) if TA else rng.normal(M, K)
+    b = rng.normal(N, K) if TB else rng.normal(K, N)
+    return {"a": a, "b": b, "bias": None, "residual": None, "alpha": None, "beta": None}
+
+
+@gemm.case(M=[1, 33, 70], N=[7, 97], K=[66], BM=[32], BN=[64], BK=[32], tol=DOT)
+def _(rng, M, N, K, TA, TB):
+    return operands(rng, M, N, K, TA, TB)
+
+
+@gemm.case(M=[33], N=[31], K=[1, 104], MATH=["strict", "tf32", "split"], T=[f32], TA=[0], TB=[0],
+           tol=DOT.rounded("tf32"))  # fmt: skip
+def _(rng, M, N, K, TA, TB):
+    return operands(rng, M, N, K, TA, TB)
+
+
+@gemm.case(M=[65], N=[200], K=[70], BM=[16, 64], BN=[32, 96], BK=[32], STAGES=[1, 3],
+           TA=[0], TB=[1], T=[f32], tol=DOT)  # fmt: skip
+def _(rng, M, N, K, TA, TB):
+    return operands(rng, M, N, K, TA, TB)
+
+
+def finished(rng, M, N, K, TA, TB, EPILOGUE):
+    """Operands of a product of the size of 1, and what follows it."""
+    given = operands(rng, M, N, K, TA, TB)
+    given["a"], given["bias"] = given["a"] / np.sqrt(K), rng.normal(N)
+    if EPILOGUE == "far":
+        given["bias"][::3] = -np.inf
+    if EPILOGUE in ("both", "scaled"):
+        given["residual"] = rng.normal(M, N)
+    if EPILOGUE == "scaled":
+        given["alpha"], given["beta"] = 0.75, -1.5
+    return given
+
+
+@gemm.case(M=[31], N=[104], K=[97], EPILOGUE=["bias", "both"], BM=[16], TA=[0], TB=[1], tol=DOT)
+def _(rng, M, N, K, TA, TB, EPILOGUE):
+    return finished(rng, M, N, K, TA, TB, EPILOGUE)
+
+
+@gemm.case(M=[31], N=[104], K=[97], ACT=["relu", "silu", "gelu_tanh", "gelu_erf"],
+           EPILOGUE=["scaled", "far"], BM=[16], TA=[0], TB=[1], tol=DOT)  # fmt: skip
+def _(rng, M, N, K, TA, TB, EPILOGUE):
+    return finished(rng, M, N, K, TA, TB, EPILOGUE)
+
+
+gemm.bench(
+    M=[1024, 4096],
+    N=4096,
+    K=4096,
+    TA=0,
+    TB=[0, 1],
+    flops=lambda M, N, K: 2 * M * N * K,
+    make=operands,
+)
