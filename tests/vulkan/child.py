@@ -133,7 +133,8 @@ def large_grid(opened: VulkanDriver) -> None:
     """More groups along x than the device takes."""
     x, y = (opened.upload(np.zeros(32 * 70000, np.float32)) for _ in range(2))
     with changed(launch, "rows", lambda groups, most: [Row(0, groups, 1)]):
-        opened.load(copying()).bind({"x": x, "y": y}, {}, {}, (70000,))
+        opened.load(copying()).bind({"x": x, "y": y}, {}, {}, (70000,))()
+        opened.synchronise()
 
 
 def much_shared(opened: VulkanDriver) -> None:
@@ -159,9 +160,9 @@ def dispatched_twice(opened: VulkanDriver, between: Callable[[int], None]) -> No
     pipeline = loaded.loaded(loaded.forms.form(0)).pipeline
     block = bytes(pipeline.push_bytes)
     with opened.opened.queue.once() as commands:
-        pipeline.record(commands, (a, b), [(Row(0, 2, 1), block, None)])
+        pipeline.bound((a, b), [(Row(0, 2, 1), block, None)]).record(commands)
         between(commands)
-        pipeline.record(commands, (b, c), [(Row(0, 2, 1), block, None)])
+        pipeline.bound((b, c), [(Row(0, 2, 1), block, None)]).record(commands)
 
 
 def in_turns(opened: VulkanDriver) -> None:

@@ -1,5 +1,6 @@
 """What a device is found to do, from results that are right and results that are not."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,12 @@ def test_a_conversion_to_nearest_even_is_the_devices():
     assert measure.rounds_bfloat(USUAL, converting(to_even))
 
 
-@pytest.mark.parametrize("convert", [truncated, away, flushed])
+@pytest.mark.parametrize("convert", [truncated, away])
 def test_another_rounding_is_done_in_integers(convert: Any):
     assert not measure.rounds_bfloat(USUAL, converting(convert))
+
+
+def test_subnormals_may_be_zero_where_the_device_says_so():
+    assert measure.rounds_bfloat(USUAL, converting(flushed))
+    keeps = replace(USUAL, features=USUAL.features | {"denorm_preserve32"})
+    assert not measure.rounds_bfloat(keeps, converting(flushed))

@@ -1,4 +1,4 @@
-"""A kernel bound to its arguments: ranges, argument blocks, one recorded command buffer.
+"""A kernel bound to its arguments: ranges, argument blocks, and the commands of its dispatches.
 
 Device arrays are bound where they lie. Host arrays are staged: each call fills one image of them
 with fences between, launches, waits, and takes back what the kernel wrote. Staged calls share one
@@ -141,9 +141,10 @@ class Bound:
 
 
 class Launch:
-    """A bound launch over device arrays; calling it enqueues its commands again."""
+    """A bound launch over device arrays; calling it enqueues its commands again.
 
-    staged = False
+    `number` is its own, and `touched` the memory that it reads and writes.
+    """
 
     def __init__(self, of: VulkanExecutable, given: Given) -> None:
         self.of, self.queue, self.kept = of, of.heap.queue, given.arrays
@@ -156,8 +157,13 @@ class Launch:
         ranges = [self._tables() if n == TABLES else bound[n].range for n in names]
         for name, range_ in zip(names, ranges, strict=True):
             self._fits(name, range_)
-        values = {**given.scalars, **given.dims}
-        self.commands = self._record(ranges, self._dispatches(bound, values, grid))
+        dispatches = self._dispatches(bound, {**given.scalars, **given.dims}, grid)
+        self._commands = self._form.pipeline.bound(ranges, dispatches)
+        self.touched = self._span_of(ranges, dispatches)
+        self.number = self.queue.number()
+        queue, number, free = self.queue, self.number, self._commands.free
+        gone = weakref.finalize(self, queue.later, free, lambda: queue.forget(number))
+        gone.atexit = False
 
     def _bound(self, name: str, array: Any) -> Bound:
         seen, memory = located(array)
@@ -201,18 +207,7 @@ class Launch:
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def _record(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> int:
-        queue = self.queue
-        touched = None if self.staged else self._touched(ranges, dispatches)
-        with queue.recorded(touched, copies=self.staged) as commands:
-            self._before(commands)
-            undo = self._form.pipeline.record(commands, ranges, dispatches)
-            self._after(commands)
-        gone = weakref.finalize(self, queue.later, *undo, lambda: queue.free(commands))
-        gone.atexit = False
-        return commands
-
-    def _touched(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> Touched:
+    def _span_of(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> Touched | None:
         """What the launch reads and writes, as wholes of what is bound."""
         names = self._form.code.bindings
         blocks = [held for *_, held in dispatches if held is not None]
@@ -220,21 +215,17 @@ class Launch:
         writes = [r for n, r in zip(names, ranges, strict=True) if n in self.of.written]
         return Touched(tuple(map(_span, (*reads, *blocks))), tuple(map(_span, writes)))
 
-    def _before(self, commands: int) -> None:
-        """Commands ahead of the dispatches."""
-
-    def _after(self, commands: int) -> None:
-        """Commands behind the dispatches."""
+    def record(self, commands: int) -> None:
+        """Adds the launch to a command buffer."""
+        self._commands.record(commands)
 
     def __call__(self) -> None:
-        """Launches, after everything enqueued before."""
-        self.queue.enqueue(self.commands, self)
+        """Launches, after everything enqueued before that it has to do with."""
+        self.queue.enqueue(self)
 
 
 class StagedLaunch(Launch):
     """A bound launch with host arrays; a call returns when their memory holds the results."""
-
-    staged = True
 
     def __init__(self, of: VulkanExecutable, given: Given, hosts: Mapping[str, Host]) -> None:
         self.image: Image = image(hosts, of.written)
@@ -251,10 +242,14 @@ class StagedLaunch(Launch):
             Range(self.inside, start, end - start), Place(first, size, array.shape, strides)
         )
 
-    def _before(self, commands: int) -> None:
-        self._copy(commands, self.twin, self.inside)
+    def _span_of(self, ranges: Sequence[Range], dispatches: Sequence[Dispatch]) -> Touched | None:
+        return None
 
-    def _after(self, commands: int) -> None:
+    def record(self, commands: int) -> None:
+        """The image to the device, the launch, and the image back."""
+        self.queue.ordered(commands)
+        self._copy(commands, self.twin, self.inside)
+        super().record(commands)
         self.queue.ordered(commands)
         self._copy(commands, self.inside, self.twin)
 
@@ -270,7 +265,7 @@ class StagedLaunch(Launch):
             self.queue.wait()  # an earlier launch may still use the arena
             held = self.twin.bytes[: self.image.size]
             self.image.fill(held)
-            self.queue.enqueue(self.commands, self)
+            self.queue.enqueue(self)
             self.queue.wait()
             self.image.take(None, held, self.of.kernel.name)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes as C
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from iron.backends.spirv import Encoded
 from iron.runtime.drivers.vulkan import records as r
@@ -93,37 +94,25 @@ class Pipeline:
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def record(
-        self,
-        commands: int,
-        ranges: Sequence[Range],
-        dispatches: Sequence[tuple[Row, bytes, Range | None]],
-    ) -> list[Callable[[], None]]:
-        """Records the dispatches over the bound ranges; the result frees what they need.
+    def bound(
+        self, ranges: Sequence[Range], dispatches: Sequence[tuple[Row, bytes, Range | None]]
+    ) -> Commands:
+        """The commands of the dispatches over ranges, to be recorded any number of times.
 
         Each dispatch comes with its argument block: the bytes that are pushed, and the range that
         holds them where they are not.
         """
-        api = self.device.api
-        undo: list[Callable[[], None]] = []
-        api.vkCmdBindPipeline(commands, COMPUTE, self.handle)
+        parts: list[Part] = []
         for row, block, held in dispatches:
-            bound = [*ranges, held] if held is not None else list(ranges)
-            if bound:
-                undo += self._bind(commands, bound)
-            if self.push_bytes:
-                api.vkCmdPushConstants(
-                    commands, self.layout, STAGE_COMPUTE, 0, self.push_bytes, block
-                )
-            api.vkCmdDispatch(commands, row.x, row.y, 1)
-        return undo
+            listed = [*ranges, held] if held is not None else list(ranges)
+            infos = (r.DescriptorBufferInfo * len(listed))(
+                *(r.DescriptorBufferInfo(b.buffer.handle, b.offset, b.size) for b in listed)
+            )
+            parts.append(Part(row, block, infos, self._writes(infos), self._pool()))
+        return Commands(self, parts)
 
-    def _bind(self, commands: int, bound: Sequence[Range]) -> list[Callable[[], None]]:
-        """Binds ranges by pushing descriptors, or through a set of a pool of its own."""
-        infos = (r.DescriptorBufferInfo * len(bound))(
-            *(r.DescriptorBufferInfo(b.buffer.handle, b.offset, b.size) for b in bound)
-        )
-        writes = (r.WriteDescriptorSet * len(bound))(
+    def _writes(self, infos: C.Array[r.DescriptorBufferInfo]) -> C.Array[r.WriteDescriptorSet]:
+        return (r.WriteDescriptorSet * len(infos))(
             *(
                 r.WriteDescriptorSet(
                     dstBinding=number,
@@ -134,32 +123,78 @@ class Pipeline:
                 for number, type in enumerate(self.types)
             )
         )
-        if self.device.push_descriptors:
-            self.device.push_descriptors(
-                commands, COMPUTE, self.layout, 0, len(bound), C.addressof(writes)
-            )
-            return []
-        return [self._bind_set(commands, writes, len(bound))]
 
-    def _bind_set(
-        self, commands: int, writes: C.Array[r.WriteDescriptorSet], count: int
-    ) -> Callable[[], None]:
-        api, device = self.device.api, self.device.handle
+    def _pool(self) -> int:
+        """A pool for one descriptor set, where descriptors are not pushed; else 0."""
+        if self.device.push_descriptors or not self.types:
+            return 0
         sizes = (r.PoolSize * 2)(
             r.PoolSize(STORAGE_BUFFER, max(1, len(self.code.bindings))),
             r.PoolSize(UNIFORM_BUFFER, 1),
         )
         create = r.DescriptorPoolCreateInfo(maxSets=1, poolSizeCount=2, pPoolSizes=sizes)
-        pool = api.create("vkCreateDescriptorPool", device, create)
-        layout, made = r.u64(self.set_layout), r.u64()
+        return self.device.api.create("vkCreateDescriptorPool", self.device.handle, create)
+
+
+@dataclass(slots=True)
+class Part:
+    """One dispatch: its groups, its argument block, and what its bindings see.
+
+    `writes` point into `infos`.
+    """
+
+    row: Row
+    block: bytes
+    infos: C.Array[r.DescriptorBufferInfo]
+    writes: C.Array[r.WriteDescriptorSet]
+    pool: int
+
+
+class Commands:
+    """Dispatches of one pipeline with everything bound. `free` undoes what was made for them."""
+
+    def __init__(self, pipeline: Pipeline, parts: Sequence[Part]) -> None:
+        self._pipeline, self._parts = pipeline, parts
+        self._sets = [self._set(part) for part in parts]
+
+    def _set(self, part: Part) -> Any:
+        """A descriptor set of the part's pool, or None where descriptors are pushed."""
+        if not part.pool:
+            return None
+        api, device = self._pipeline.device.api, self._pipeline.device.handle
+        layout, made = r.u64(self._pipeline.set_layout), r.u64()
         take = r.DescriptorSetAllocateInfo(
-            descriptorPool=pool, descriptorSetCount=1, pSetLayouts=C.pointer(layout)
+            descriptorPool=part.pool, descriptorSetCount=1, pSetLayouts=C.pointer(layout)
         )
         api.vkAllocateDescriptorSets(device, C.addressof(take), C.addressof(made))
-        for write in writes:
+        for write in part.writes:
             write.dstSet = made.value
-        api.vkUpdateDescriptorSets(device, count, C.addressof(writes), 0, None)
-        api.vkCmdBindDescriptorSets(
-            commands, COMPUTE, self.layout, 0, 1, C.addressof(made), 0, None
-        )
-        return lambda: api.vkDestroyDescriptorPool(device, pool, None)
+        api.vkUpdateDescriptorSets(device, len(part.infos), C.addressof(part.writes), 0, None)
+        return made
+
+    def record(self, commands: int) -> None:
+        """Adds the dispatches to a command buffer."""
+        one, device = self._pipeline, self._pipeline.device
+        api, layout = device.api, one.layout
+        api.vkCmdBindPipeline(commands, COMPUTE, one.handle)
+        for part, held in zip(self._parts, self._sets, strict=True):
+            if held is not None:
+                api.vkCmdBindDescriptorSets(
+                    commands, COMPUTE, layout, 0, 1, C.addressof(held), 0, None
+                )
+            elif part.infos:
+                device.push_descriptors(
+                    commands, COMPUTE, layout, 0, len(part.infos), C.addressof(part.writes)
+                )
+            if one.push_bytes:
+                api.vkCmdPushConstants(
+                    commands, layout, STAGE_COMPUTE, 0, one.push_bytes, part.block
+                )
+            api.vkCmdDispatch(commands, part.row.x, part.row.y, 1)
+
+    def free(self) -> None:
+        """Destroys the pools, once nothing that was recorded is in flight."""
+        for part in self._parts:
+            if part.pool:
+                device = self._pipeline.device
+                device.api.vkDestroyDescriptorPool(device.handle, part.pool, None)

@@ -1,18 +1,20 @@
 """Command buffers and their order on the device's one queue.
 
-A launch is a secondary command buffer recorded once; enqueuing it again costs an append. What waits
-is joined in a primary one: a device takes half the time for that than for a submission of as many.
-A barrier stands before each that touches what those before it wrote, or writes what they read. The
-same launches in the same order find their primary again.
+What waits is joined in one command buffer, recorded step by step: launches inside a secondary
+buffer of their own never run side by side, and cost a device as much again. A barrier stands before
+each that touches what those before it wrote, or writes what they read. The same launches in the
+same order find their buffer again, and cost an append each.
 """
 
 from __future__ import annotations
 
 import ctypes as C
+import itertools
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from iron.runtime.drivers.vulkan import records as r
 from iron.runtime.drivers.vulkan.device import Device
@@ -25,14 +27,42 @@ SIMULTANEOUS = 0x4
 FOREVER = 2**64 - 1
 RESETTABLE = 0x2
 
-SECONDARY = 1
-
 MOST_WAITING = 64
 MOST_KNOWN = 64
 MOST_KEPT = 1 << 14
 MOST_STAMPS = 512
 TIMESTAMP = 2
 WITH_64_BITS, WAITED = 1, 2
+
+
+class Step(Protocol):
+    """Something that runs in its turn: `number` is its own, below 0 for what is never run again.
+
+    `touched` is the memory that it reads and writes, None that it may be any.
+    """
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def touched(self) -> Touched | None: ...
+
+    def record(self, commands: int, /) -> None:
+        """Adds it to a command buffer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A step that is a function."""
+
+    number: int
+    write: Callable[[int], None]
+    touched: Touched | None = None
+
+    def record(self, commands: int, /) -> None:
+        """Calls the function."""
+        self.write(commands)
 
 
 class Queue:
@@ -44,61 +74,40 @@ class Queue:
         create = r.CommandPoolCreateInfo(flags=RESETTABLE, queueFamilyIndex=device.family)
         self._pool = self.api.create("vkCreateCommandPool", device.handle, create)
         self._fence = self.api.create("vkCreateFence", device.handle, r.FenceCreateInfo())
-        self._waiting: list[int] = []
+        self._waiting: list[Step] = []
         self._kept: list[Any] = []
         self._dead: list[Callable[[], None]] = []
         self._known: dict[tuple[int, ...], int] = {}
         self._used: list[int] = []
         self._spare: list[int] = []
-        self._touched: dict[int, Touched] = {}
+        self._numbers = itertools.count()
+        self._seen = Recorded(self.number(), self.ordered)
         self._after = r.MemoryBarrier(srcAccessMask=SHADER, dstAccessMask=SHADER | UNIFORM)
-        self._stamps = self._seen = 0
+        self._stamps = 0
         device.at_close(lambda: self.api.vkDestroyCommandPool(device.handle, self._pool, None))
         device.at_close(lambda: self.api.vkDestroyFence(device.handle, self._fence, None))
 
-    # --- recording --------------------------------------------------------------------------------
+    # --- commands ---------------------------------------------------------------------------------
 
-    @contextmanager
-    def recorded(self, touched: Touched | None = None, *, copies: bool = False) -> Generator[int]:
-        """A new command buffer, open for recording; it may be enqueued any number of times.
+    def number(self) -> int:
+        """A number that no other step has."""
+        return next(self._numbers)
 
-        `touched` says what memory it reads and writes, None that it may be any. With `copies` it
-        may hold those. It ends with `ordered` then.
-        """
-        with self.lock:
-            commands = self._allocated(SECONDARY)
-            if touched is not None:
-                self._touched[commands] = touched
-            outer = r.CommandBufferInheritanceInfo()
-            begin = r.CommandBufferBeginInfo(
-                flags=SIMULTANEOUS, pInheritanceInfo=C.addressof(outer)
+    def _begun(self) -> int:
+        """A command buffer, open for recording; it may be submitted again while it runs."""
+        if self._spare:
+            made = self._spare.pop()
+        else:
+            take = r.CommandBufferAllocateInfo(commandPool=self._pool, commandBufferCount=1)
+            given = C.c_void_p()
+            self.api.vkAllocateCommandBuffers(
+                self.device.handle, C.addressof(take), C.addressof(given)
             )
-            self.api.vkBeginCommandBuffer(commands, C.addressof(begin))
-            if copies:
-                self.ordered(commands)
-            yield commands
-            self.api.vkEndCommandBuffer(commands)
-
-    def _allocated(self, level: int = 0) -> int:
-        take = r.CommandBufferAllocateInfo(
-            commandPool=self._pool, level=level, commandBufferCount=1
-        )
-        made = C.c_void_p()
-        self.api.vkAllocateCommandBuffers(self.device.handle, C.addressof(take), C.addressof(made))
-        assert made.value is not None
-        return made.value
-
-    @contextmanager
-    def once(self) -> Generator[int]:
-        """A command buffer that has run when the block is left, after everything enqueued."""
-        with self.lock:
-            self.submit()  # by itself: the same launches will be joined again
-            with self.recorded(copies=True) as commands:
-                yield commands
-                self.ordered(commands)
-            self.enqueue(commands, None)
-            self.wait()
-            self.free(commands)
+            assert given.value is not None
+            made = given.value
+        begin = r.CommandBufferBeginInfo(flags=SIMULTANEOUS)
+        self.api.vkBeginCommandBuffer(made, C.addressof(begin))
+        return made
 
     def ordered(self, commands: int) -> None:
         """What follows sees what was written before, and so does the host."""
@@ -116,45 +125,65 @@ class Queue:
         part = r.BufferCopy(a_offset, b_offset, size)
         self.api.vkCmdCopyBuffer(commands, a, b, 1, C.addressof(part))
 
+    @contextmanager
+    def _once(self, fence: int = 0) -> Generator[int]:
+        """Commands between everything enqueued before and all that follows, submitted at the end.
+
+        They are by themselves, so that the launches before them find their buffer again.
+        """
+        self.submit()
+        commands = self._begun()
+        self.ordered(commands)
+        yield commands
+        self.ordered(commands)
+        self.api.vkEndCommandBuffer(commands)
+        self._hand_over(commands, fence)
+        self._used.append(commands)
+
+    @contextmanager
+    def once(self) -> Generator[int]:
+        """A command buffer that has run when the block is left, after everything enqueued."""
+        with self.lock:
+            with self._once(self._fence) as commands:
+                yield commands
+            self._met()
+
     def update(self, buffer: int, offset: int, data: bytes) -> None:
         """Sets a few words of a buffer after everything enqueued, and before all that follows."""
         with self.lock:
-            self.submit()
-            primary = self._begun()
-            self.ordered(primary)
-            self.api.vkCmdUpdateBuffer(primary, buffer, offset, len(data), data)
-            self.ordered(primary)
-            self.api.vkEndCommandBuffer(primary)
-            self._hand_over(primary)
-            self._used.append(primary)
+            with self._once() as commands:
+                self.api.vkCmdUpdateBuffer(commands, buffer, offset, len(data), data)
             self._keep(None)
+
+    # --- lives ------------------------------------------------------------------------------------
 
     def later(self, *undo: Callable[[], None]) -> None:
         """Runs `undo` when nothing is in flight any more."""
         self._dead += undo
 
-    def free(self, commands: int) -> None:
-        """Frees a command buffer that is not in flight."""
-        self._touched.pop(commands, None)
-        for steps in [s for s in self._known if commands in s]:
+    def forget(self, number: int) -> None:
+        """A step that does not come again: what it was joined with is dropped."""
+        for steps in [s for s in self._known if number in s]:
             self._used.append(self._known.pop(steps))
-        listed = C.c_void_p(commands)
-        self.api.vkFreeCommandBuffers(self.device.handle, self._pool, 1, C.addressof(listed))
-
-    # --- running ----------------------------------------------------------------------------------
-
-    def enqueue(self, commands: int, kept: object) -> None:
-        """Adds a command buffer, or ~n for timestamp n; `kept` lives until it has run."""
-        with self.lock:
-            self._waiting.append(commands)
-            if len(self._waiting) >= MOST_WAITING:
-                self.submit()
-            self._keep(kept)
 
     def _keep(self, kept: object) -> None:
         self._kept.append(kept)
         if len(self._kept) >= MOST_KEPT:
             self.wait()
+
+    def _bury(self) -> None:
+        while self._dead:
+            self._dead.pop()()
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def enqueue(self, step: Step) -> None:
+        """Adds a step, which lives until it has run."""
+        with self.lock:
+            self._waiting.append(step)
+            if len(self._waiting) >= MOST_WAITING:
+                self.submit()
+            self._keep(step)
 
     def submit(self, fence: int = 0) -> None:
         """Hands everything that waits to the device."""
@@ -164,47 +193,38 @@ class Queue:
             self._hand_over(self._joined() if self._waiting else 0, fence)
             self._waiting.clear()
 
-    def _hand_over(self, primary: int, fence: int = 0) -> None:
-        listed = C.c_void_p(primary or None)
+    def _hand_over(self, commands: int, fence: int = 0) -> None:
+        listed = C.c_void_p(commands or None)
         info = r.SubmitInfo(
-            commandBufferCount=1 if primary else 0, pCommandBuffers=C.pointer(listed)
+            commandBufferCount=1 if commands else 0, pCommandBuffers=C.pointer(listed)
         )
         self.api.vkQueueSubmit(self.device.queue, 1, C.addressof(info), fence)
 
     def _joined(self) -> int:
-        """A primary command buffer of what waits: an earlier one where it is the same."""
-        steps = tuple(self._waiting)
+        """A command buffer of what waits: an earlier one where it is the same."""
+        steps = tuple([s.number for s in self._waiting])
         if min(steps) < 0:
-            self._used.append(self._primary(steps))
+            self._used.append(self._recorded())
             return self._used[-1]
-        found = self._known.pop(steps, 0) or self._primary(steps)
+        found = self._known.pop(steps, 0) or self._recorded()
         self._known[steps] = found
         if len(self._known) > MOST_KNOWN:
             self._used.append(self._known.pop(next(iter(self._known))))
         return found
 
-    def _begun(self) -> int:
-        """A primary command buffer, open for recording."""
-        primary = self._spare.pop() if self._spare else self._allocated()
-        begin = r.CommandBufferBeginInfo(flags=SIMULTANEOUS)
-        self.api.vkBeginCommandBuffer(primary, C.addressof(begin))
-        return primary
-
-    def _primary(self, steps: Sequence[int]) -> int:
+    def _recorded(self) -> int:
         api, after, hazards = self.api, C.addressof(self._after), Hazards()
-        primary = self._begun()
-        one = C.c_void_p()
-        for step in steps:
-            if step < 0:
-                api.vkCmdWriteTimestamp(primary, BOTTOM, self._queries(), ~step)
+        commands = self._begun()
+        for step in self._waiting:
+            if step.number < 0:
+                step.record(commands)
                 hazards = Hazards()  # what follows is timed by itself
                 continue
-            one.value = step
-            if hazards.waits(self._touched.get(step)):
-                api.vkCmdPipelineBarrier(primary, COMPUTE, COMPUTE, 0, 1, after, 0, None, 0, None)
-            api.vkCmdExecuteCommands(primary, 1, C.addressof(one))
-        api.vkEndCommandBuffer(primary)
-        return primary
+            if hazards.waits(step.touched):
+                api.vkCmdPipelineBarrier(commands, COMPUTE, COMPUTE, 0, 1, after, 0, None, 0, None)
+            step.record(commands)
+        api.vkEndCommandBuffer(commands)
+        return commands
 
     def wait(self) -> None:
         """Returns when everything enqueued has run."""
@@ -213,27 +233,24 @@ class Queue:
                 self._bury()
                 return
             self.submit(self._fence)
-            fence = r.u64(self._fence)
-            self.api.vkWaitForFences(self.device.handle, 1, C.addressof(fence), 1, FOREVER)
-            self.api.vkResetFences(self.device.handle, 1, C.addressof(fence))
-            self._kept.clear()
-            self._spare += self._used
-            self._used.clear()
-            self._bury()
+            self._met()
+
+    def _met(self) -> None:
+        """Waits for the fence: everything submitted has run then."""
+        fence = r.u64(self._fence)
+        self.api.vkWaitForFences(self.device.handle, 1, C.addressof(fence), 1, FOREVER)
+        self.api.vkResetFences(self.device.handle, 1, C.addressof(fence))
+        self._kept.clear()
+        self._spare += self._used
+        self._used.clear()
+        self._bury()
 
     def settle(self) -> None:
         """Returns when everything enqueued has run and the host sees what it wrote."""
         with self.lock:
-            if not self._seen:
-                with self.recorded(copies=True) as self._seen:
-                    pass
             if self._kept:
-                self.enqueue(self._seen, None)
+                self.enqueue(self._seen)
             self.wait()
-
-    def _bury(self) -> None:
-        while self._dead:
-            self._dead.pop()()
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -251,9 +268,9 @@ class Queue:
         for number, call in enumerate(calls):
             if len(self._waiting) > MOST_WAITING // 2:
                 self.submit()  # so that none is between the stamps of a call
-            self.enqueue(~(2 * number), None)
+            self.enqueue(self._stamp(2 * number))
             call()
-            self.enqueue(~(2 * number + 1), None)
+            self.enqueue(self._stamp(2 * number + 1))
         self.wait()
         ticks = (r.u64 * count)()
         self.api.vkGetQueryPoolResults(
@@ -269,6 +286,12 @@ class Queue:
         period = self.device.found.limits.timestampPeriod * 1e-9
         mask = (1 << self.device.timestamp_bits) - 1
         return [((ticks[2 * n + 1] - ticks[2 * n]) & mask) * period for n in range(len(calls))]
+
+    def _stamp(self, place: int) -> Step:
+        def write(commands: int) -> None:
+            self.api.vkCmdWriteTimestamp(commands, BOTTOM, self._queries(), place)
+
+        return Recorded(~place, write)
 
     def _queries(self) -> int:
         if not self._stamps:

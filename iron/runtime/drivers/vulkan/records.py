@@ -286,21 +286,6 @@ class CommandBufferBeginInfo(Chained):
     _fields_ = (*HEAD, ("flags", u32), ("pInheritanceInfo", pointer))
 
 
-class CommandBufferInheritanceInfo(Chained):
-    """What a secondary command buffer continues: nothing."""
-
-    TYPE = 41
-    _fields_ = (
-        *HEAD,
-        ("renderPass", u64),
-        ("subpass", u32),
-        ("framebuffer", u64),
-        ("occlusionQueryEnable", u32),
-        ("queryFlags", u32),
-        ("pipelineStatistics", u32),
-    )
-
-
 class MemoryBarrier(Chained):
     """Writes made available to later reads."""
 
