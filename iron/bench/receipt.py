@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from iron.bench.snapshot import Document, parse, save, slug
-from iron.bench.tree import git
+from iron.bench.tree import RECEIPTS, git
 
-FOLDER: Final = "baselines"
 LEVELS: Final = {"ran": "ran here", "compiled": "compiled only", "emitted": "emitted only"}
 
 
@@ -38,7 +37,7 @@ class Receipt:
 
 def path_of(root: Path, machine: Mapping[str, Any], backend: str) -> Path:
     """Where the receipt of a machine and backend lies."""
-    return root / FOLDER / slug(machine) / f"{backend}.json"
+    return root / RECEIPTS / slug(machine) / f"{backend}.json"
 
 
 def write(root: Path, found: Document, level: str = "ran") -> Path:
@@ -71,7 +70,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def receipts(root: Path) -> Iterator[Receipt]:
     """All receipts, by device and backend."""
-    for path in sorted((root / FOLDER).glob("*/*.json")):
+    for path in sorted((root / RECEIPTS).glob("*/*.json")):
         yield Receipt(path.parent.name, parse(path.read_text("utf-8"), str(path)))
 
 

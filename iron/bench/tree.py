@@ -6,8 +6,13 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from iron.errors import error
+
+
+RECEIPTS: Final = "baselines"
+"""The folder of receipts: what a run writes does not change what the next one measures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,7 @@ class Tree:
 
 
 def tree(folder: Path) -> Tree:
-    """The state of the work tree around `folder`; ignored files do not count.
+    """The state of the work tree around `folder`; ignored files and receipts do not count.
 
     `IRON_COMMIT` names the commit of a copy whose history did not travel with it.
     """
@@ -27,7 +32,7 @@ def tree(folder: Path) -> Tree:
     if told:
         return Tree(told)
     commit = git(folder, "rev-parse", "HEAD")
-    status = git(folder, "status", "--porcelain")
+    status = git(folder, "status", "--porcelain", "--", ":/", f":(exclude){RECEIPTS}")
     if status is None:  # no work tree, or no git
         return Tree("none")
     return Tree(commit.strip() if commit else "none", bool(status.strip()))

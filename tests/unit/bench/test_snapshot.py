@@ -112,6 +112,23 @@ def test_figures_tie_to_a_commit(tmp_path: Path):
     assert clean(tmp_path, allow_dirty=True) == Tree(found.commit, True)
 
 
+def test_receipts_leave_a_tree_clean(tmp_path: Path):
+    """So that a device can be measured in parts."""
+    git(tmp_path, "init")
+    for name in ("own/a", "own/baselines/cpu/cpu.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    git(tmp_path, "add", "own")
+    git(tmp_path, "commit", "-m", "x")
+    project = tmp_path / "own"
+    (project / "baselines" / "cpu" / "cpu.json").write_text("2")
+    (project / "baselines" / "new.json").write_text("3")
+    assert not clean(project).dirty
+    (tmp_path / "baselines").write_text("not this project's")
+    with pytest.raises(KernelError, match="--allow-dirty"):
+        clean(project)
+
+
 def test_a_copy_without_history_is_told_its_commit(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("IRON_COMMIT", "d" * 40)
     assert clean(tmp_path) == Tree("d" * 40)
