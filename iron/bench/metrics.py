@@ -68,6 +68,11 @@ class Figures:
     doubts: tuple[str, ...]
 
     @property
+    def most(self) -> float | None:
+        """The best peer's time over the limit: `ratio` where the row takes no longer than that."""
+        return self.best.time.median / self.limit if self.best and self.limit else None
+
+    @property
     def words(self) -> str:
         """The verdict as the table shows it."""
         return " ".join(w for w in (self.verdict, "NEAR-LIMIT" if self.near else "") if w)

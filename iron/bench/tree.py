@@ -10,7 +10,6 @@ from typing import Final
 
 from iron.errors import error
 
-
 RECEIPTS: Final = "baselines"
 """The folder of receipts: what a run writes does not change what the next one measures."""
 

@@ -13,7 +13,7 @@ from iron.report.units import digits, percent, seconds, times
 
 PLAIN = ("kernel", "size", "time", "GB/s", "GFLOP/s", "best peer", "its time", "peer/iron",
          "of limit", "verdict")  # fmt: skip
-ROOFLINE = ("op/byte", "% BW", "% FLOP", "held by", "cold bind", "warm bind", "launch",
+ROOFLINE = ("at most", "op/byte", "% BW", "% FLOP", "held by", "cold bind", "warm bind", "launch",
             "registers", "spilled")  # fmt: skip
 TAILS = ("least", "p20", "p80", "p95", "p99", "cv", "n", "error")
 
@@ -55,7 +55,12 @@ def _line(row: Mapping[str, Any], of: Figures, verbose: int) -> list[str]:
     ]
     host, resources = row["host"], row["resources"]
     if verbose:
-        cells += [digits(of.intensity), percent(of.bandwidth), percent(of.arithmetic)]
+        cells += [
+            times(of.most),
+            digits(of.intensity),
+            percent(of.bandwidth),
+            percent(of.arithmetic),
+        ]
         cells += [of.bottleneck, *(seconds(host[n]) for n in ("cold bind", "warm bind", "launch"))]
         cells += [str(resources.get(n, "")) for n in ("registers", "spill_bytes")]
     if verbose > 1:

@@ -20,6 +20,14 @@ def test_rates_and_shares():
     assert not of.near
 
 
+def test_the_most_that_a_ratio_can_be():
+    of = figures(row(1e-3, peers=[peer(2e-3)]), TOP)
+    assert of.most == pytest.approx(2e-3 / (32e6 / 40e9), rel=0.02)
+    assert of.ratio is not None
+    assert of.ratio / of.most == pytest.approx(of.share, rel=1e-6)
+    assert figures(row(1e-3), TOP).most is None
+
+
 def test_a_read_is_held_against_the_read_ceiling():
     of = figures(row(1e-3, read=30e6, written=1e3), TOP)
     assert of.bandwidth == pytest.approx(1.0, rel=0.02)
