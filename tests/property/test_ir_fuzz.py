@@ -15,8 +15,9 @@ from iron.dtypes import DTYPES, bf16, f16, f32
 from iron.errors import KernelError
 from iron.ir import build
 from iron.ir.fold import fold
+from iron.ir.ops import ring, tile
 from iron.ir.rebuild import Sweep, replace_blocks
-from iron.ir.table import TABLE
+from iron.ir.table import TABLE, OpDef
 from iron.ir.text import print_kernel
 from iron.ir.types import element
 from iron.runtime.drivers import cpu_objects
@@ -50,9 +51,15 @@ def test_generator_reaches_every_row_and_dtype():
             names[op.name] += 1
             if op.row.sig:
                 seen.add((op.name, element(op.args[-1].type).name))
+    apart = rows_of(tile) | rows_of(ring)  # of tile programs, and of what their lowering makes
     wanted = {(row.name, t.name) for row in rows() for t in DTYPES.values() if t.kind in row.kinds}
     assert wanted - seen == set()
-    assert set(names) == set(TABLE)
+    assert set(names) == set(TABLE) - apart
+
+
+def rows_of(topic: object) -> set[str]:
+    """The rows that a module of the table defines."""
+    return {row.name for row in vars(topic).values() if isinstance(row, OpDef)}
 
 
 def test_programs_leave_varied_values():
