@@ -61,6 +61,21 @@ class _State:
         )
 
 
+    def join(self, other: _State) -> None:
+        """What may be so after either of two ways."""
+        self.claimed.update(other.claimed)
+        self.full.update(other.full)
+        self.reading |= other.reading
+        self.summing |= other.summing
+        for held, what in other.buffers.items():
+            self.buffers[held] = max(what, self.buffers.get(held, FREE), key=_WORST.index)
+        self.leaving = self.leaving or other.leaving
+
+
+_WORST = (FREE, READ, READY, FENCED, WRITTEN, STORED)
+"""From buffers that most may be done with to those with least."""
+
+
 class _Walk:
     """One walk over a kernel."""
 
@@ -87,12 +102,10 @@ class _Walk:
         first, second = op.regions
         before = self.state.copy()
         self.block(first)
-        if len(second.ops) > 1:
-            self.end()
-            self.state = before
+        if any(o.name in _RULES or o.regions for o in second.ops):
+            after, self.state = self.state, before
             self.block(second)
-            self.end()
-            self.state = before.copy()
+            self.state.join(after)
 
     def loop(self, op: Op) -> None:
         """Twice: what the first turn leaves under way is there in the second."""
@@ -106,13 +119,11 @@ class _Walk:
             self.state.claimed.clear()
 
     def end(self) -> None:
-        """The role ends."""
+        """The group ends."""
         if self.state.leaving:
             self.fault("the group ends while bulk stores read its memory")
         if self.state.summing:
             self.fault("the group ends before its products are awaited")
-        self.state.leaving = False
-        self.state.summing = set()
 
     # --- the producer -----------------------------------------------------------------------------
 

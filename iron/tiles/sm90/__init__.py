@@ -119,9 +119,14 @@ class _Group:
             for site, array in zip(ring.sites, arrays, strict=True):
                 parts[site] = array
                 named(array, f"{self.plan.operands[site].box.buffer.name}_slots")
-        (write, *_) = self.plan.targets
+        through = [op for op, box in self.plan.targets.items() if box is not None]
+        if not through:
+            return Held(thread, barriers, parts, None)
+        dtypes = {element(op.args[-1].type) for op in through}
+        if len(dtypes) != 1:
+            raise Refused("it writes tiles of different dtypes")
         shape = (self.plan.consumers * self.plan.buffers, ROWS, PANEL_BYTES // 2)
-        kind = tensor(element(write.args[-1].type), 3, "shared", shape)
+        kind = tensor(dtypes.pop(), 3, "shared", shape)
         buffers = self.b.emit("slots", attrs=(kind,))
         named(buffers, "buffers")
         return Held(thread, barriers, parts, buffers)

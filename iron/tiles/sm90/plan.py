@@ -60,7 +60,7 @@ class Plan:
     consumers: int
     rows: int
     operands: dict[int, Operand] = field(default_factory=lambda: dict[int, Operand]())
-    targets: dict[Op, Box] = field(default_factory=lambda: dict[Op, Box]())
+    targets: dict[Op, Box | None] = field(default_factory=lambda: dict[Op, Box | None]())
     buffers: int = 0
 
     def ring_of(self, site: int) -> Ring:
@@ -184,18 +184,20 @@ def _registers(made: Plan, products: list[Op]) -> None:
         raise Refused(f"its accumulators take {held} registers a thread, more than {ACCUMULATED}")
 
 
-def _written(made: Plan, op: Op) -> Box:
+def _written(made: Plan, op: Op) -> Box | None:
+    """The box of a write through a buffer; None for one that is done element by element."""
     value = op.args[-1]
     assert isinstance(value.type, Tile)
-    if value.type.elem not in (f16, bf16):
-        raise Refused(f"it writes {value.type.elem}")
     shape = value.type.shape
-    if shape[0] != made.rows * made.consumers or shape[1] % (PANEL_BYTES // 2):
+    if len(shape) != 2 or shape[0] != made.rows * made.consumers or shape[1] % DEPTH:
         raise Refused(f"it writes a tile of {shape}")
-    where = box(made.kernel, op, shape)
-    if where.turned:
-        raise Refused("it writes a transposed tile")
-    return where
+    if value.type.elem not in (f16, bf16) or shape[1] % (PANEL_BYTES // 2):
+        return None
+    try:
+        where = box(made.kernel, op, shape)
+    except Refused:
+        return None
+    return None if where.turned else where
 
 
 def _buffers(made: Plan, target: Target) -> int:
@@ -205,9 +207,17 @@ def _buffers(made: Plan, target: Target) -> int:
     ringed = sum(r.slots * (sum(map(bytes_of, made.parts(r))) + BARRIER_BYTES) for r in made.rings)
     left = target.shared_bytes - -(-ringed // 16) * 16
     size = ROWS * PANEL_BYTES * made.consumers
-    counts = [made.blocks * _shape(op.args[-1])[1] * 2 // PANEL_BYTES for op in made.targets]
+    counts = [
+        made.blocks * _shape(op.args[-1])[1] * 2 // PANEL_BYTES
+        for op, where in made.targets.items()
+        if where is not None
+    ]
+    if not counts and left >= 0:
+        return 0
     fitting = [
-        n for n in range(1, min(counts) + 1) if n * size <= left and all(c % n == 0 for c in counts)
+        n
+        for n in range(1, min(counts, default=0) + 1)
+        if n * size <= left and all(c % n == 0 for c in counts)
     ]
     if not fitting:
         shown = ", ".join(f"{r.slots} x {sum(map(bytes_of, made.parts(r)))}" for r in made.rings)

@@ -31,7 +31,7 @@ class Held:
     thread: Value
     barriers: dict[Ring, Value]
     parts: dict[int, Value]
-    buffers: Value
+    buffers: Value | None
 
 
 class Role:

@@ -13,14 +13,18 @@ from iron.lang import (
     In,
     KernelFunction,
     Out,
+    Scalar,
     dims,
     dtypes,
     f32,
     grouped,
     groups,
+    iota,
     kernel,
+    maximum,
     mma,
     pipelined,
+    where,
     zeros,
 )
 from iron.targets.nvidia import SM_90A
@@ -96,6 +100,34 @@ def two_products(
         left = mma(x, G[n, k].T, left)
         right = mma(x, U[n, k].T, right)
     C[m, n] = (left * right + 1.0).to(T)
+
+
+@kernel
+def epilogues(
+    a: In[T, M, K],
+    b: In[T, N, K],
+    bias: In[T, N],
+    rest: In[T, M, N],
+    c: Out[T, M, N],
+    d: Out[f32, M, N],
+    s: Scalar[f32],
+    *,
+    BM: Const = 64,
+    BN: Const = 64,
+    BK: Const = 64,
+    STAGES: Const = 2,
+):
+    """c = relu(s * a @ b.T + bias) + rest above the diagonal, d the same in f32 everywhere."""
+    A, B, C = a.tiles(BM, BK), b.tiles(BN, BK), c.tiles(BM, BN)
+    m, n = groups(*C.grid)
+    acc = zeros((BM, BN), f32)
+    for k in pipelined(A.grid[1], stages=STAGES):
+        acc = mma(A[m, k], B[n, k].T, acc)
+    out = maximum(acc * s + bias.tiles(BN)[n].to(f32)[None, :], 0.0)
+    out = out + rest.tiles(BM, BN)[m, n].to(f32)
+    d.tiles(BM, BN)[m, n] = out
+    above = (m * BM + iota(BM))[:, None] <= (n * BN + iota(BN))[None, :]
+    C[m, n] = where(above, out, 7.0).to(T)
 
 
 def small(rng: np.random.Generator, *shape: int, dtype: Any = bf16) -> Any:

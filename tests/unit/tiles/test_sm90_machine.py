@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from iron.dtypes import bf16, f16
+from iron.dtypes import bf16, f16, f32
 from iron.ir.build import Builder
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.rebuild import rebuild
@@ -61,6 +61,22 @@ def test_consumers_and_shapes_of_tiles(consts):
     for fn in (kernels.product_nt, kernels.product_tn):
         _, got, wanted = run(fn, 200, 136, 200, dtype=f16, **consts)
         assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("consts", [{}, {"BM": 128, "BN": 32}])
+def test_epilogues(consts):
+    """Vectors, matrices and masks beside the sums; a write without a map."""
+    m, n, k = 130, 72, 72
+    shapes = {"a": (m, k), "b": (n, k), "bias": (n,), "rest": (m, n)}
+    arrays = {name: kernels.small(RNG, *shape) for name, shape in shapes.items()}
+    arrays |= {"c": kernels.empty(m, n), "d": kernels.empty(m, n, dtype=f32)}
+    made = kernels.special(kernels.epilogues, arrays, **consts)
+    play(made, arrays, {"M": m, "N": n, "K": k}, {"s": 2.0})
+    a, b, bias, rest = (arrays[x].astype(np.float32) for x in shapes)
+    wanted = np.maximum(2 * (a @ b.T) + bias, 0) + rest
+    assert np.array_equal(arrays["d"], wanted)
+    above = np.arange(m)[:, None] <= np.arange(n)
+    assert np.array_equal(arrays["c"], np.where(above, wanted, 7.0).astype(bf16.np))
 
 
 # --- mutants --------------------------------------------------------------------------------------
