@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iron.backends.clike.expression import PRODUCT, SUM, Expr
+from iron.backends.clike.expression import PRODUCT, SUM, UNARY, Expr
 from iron.dtypes import u64
 from iron.ir.core import Op, Value
 from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP, bytes_of, panel
@@ -170,6 +170,25 @@ template <int ta, int tb>
 }}"""
 
 
+def _wgmma_a(n: int, dtype: str) -> str:
+    """As `_wgmma`, with four words of a."""
+    held = n // 2
+    registers = ", ".join(f"%{i}" for i in range(held))
+    bound = ", ".join(f'"+f"(acc[{i}])' for i in range(held))
+    words = ", ".join(f"%{held + i}" for i in range(4))
+    b, keep, tb = (f"%{held + i}" for i in range(4, 7))
+    return f"""
+template <int tb>
+{_HEAD} void iron_wgmma_a_m64n{n}_{dtype}(f32* acc, const u32* a, u64 b, i32 keep) {{
+  asm volatile(
+      "{{.reg .pred keep; setp.ne.b32 keep, {keep}, 0;\\n"
+      "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{dtype}.{dtype} "
+      "{{{registers}}}, {{{words}}}, {b}, keep, 1, 1, {tb};}}"
+      : {bound}
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep), "n"(tb));
+}}"""
+
+
 def functions() -> dict[str, str]:
     """Every function by its name."""
     made = dict(_PLAIN)
@@ -177,7 +196,9 @@ def functions() -> dict[str, str]:
         made |= _copies(rank)
     for dtype in ("f16", "bf16"):
         made[f"iron_pair_{dtype}"] = _pair(dtype)
-        made |= {f"iron_wgmma_m64n{n}_{dtype}": _wgmma(n, dtype) for n in range(16, 257, 16)}
+        for n in range(16, 257, 16):
+            made[f"iron_wgmma_m64n{n}_{dtype}"] = _wgmma(n, dtype)
+            made[f"iron_wgmma_a_m64n{n}_{dtype}"] = _wgmma_a(n, dtype)
     return made
 
 
@@ -288,8 +309,23 @@ def wgmma(r: Renderer, op: Op) -> None:
     held = r.expr(acc).text
     for step in range(depth * ta.elem.bytes // K_BYTES):
         places = [_moved(left, ta, a_k, step), _moved(right, tb, b_k, step)]
-        kept = f"(i32){r.expr(keep).at(PRODUCT)}" if step == 0 else "1"
+        kept = f"(i32){r.expr(keep).at(UNARY)}" if step == 0 else "1"
         r.line(f"{name}({held}, {places[0]}, {places[1]}, {kept});")
+    r.line("iron_wgmma_commit();")
+
+
+def wgmma_a(r: Renderer, op: Op) -> None:
+    """An instruction for each four words."""
+    acc, words, b, b_slot, keep = op.args
+    dtype, b_k = op.attrs
+    t = _shape(b)
+    right = _descriptor(r, b, _in_slot(r, b, b_slot), b_k)
+    name = f"iron_wgmma_a_m64n{2 * _shape(acc).shape[0]}_{dtype}<{int(not b_k)}>"
+    r.line("iron_wgmma_fence();")
+    for step in range(_shape(words).shape[0] // 4):
+        a = r.expr(words).text + (f" + {4 * step}" if step else "")
+        kept = f"(i32){r.expr(keep).at(UNARY)}" if step == 0 else "1"
+        r.line(f"{name}({r.expr(acc).text}, {a}, {_moved(right, t, b_k, step)}, {kept});")
     r.line("iron_wgmma_commit();")
 
 
@@ -366,7 +402,7 @@ RULES: dict[str, Callable[[Renderer, Op], None]] = {
     rule.__name__: rule
     for rule in (
         *(registers, slots, ring, ring_claim, ring_copy, ring_wait, ring_free),
-        *(wgmma, wgmma_wait, pair, stmatrix, fence_async),
+        *(wgmma, wgmma_a, wgmma_wait, pair, stmatrix, fence_async),
         *(bulk_store, bulk_wait, part_barrier, register_limit),
     )
 }

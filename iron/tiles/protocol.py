@@ -60,7 +60,6 @@ class _State:
             self.leaving,
         )
 
-
     def join(self, other: _State) -> None:
         """What may be so after either of two ways."""
         self.claimed.update(other.claimed)
@@ -109,13 +108,16 @@ class _Walk:
 
     def loop(self, op: Op) -> None:
         """Twice: what the first turn leaves under way is there in the second."""
+        before = dict(self.state.full)
         for _ in range(2):
             self.block(op.regions[0])
-            for ring in self.state.full:
+            for ring in self.state.full.keys() - before.keys():
                 self.fault(f"a turn ends with a slot of {_name(ring)} that is not freed")
+            for ring in before.keys() - self.state.full.keys():
+                self.fault(f"a turn frees a slot of {_name(ring)} that all turns read")
             for ring in self.state.claimed:
                 self.fault(f"a turn ends with a slot of {_name(ring)} that is not filled")
-            self.state.full.clear()
+            self.state.full = dict(before)
             self.state.claimed.clear()
 
     def end(self) -> None:
@@ -173,13 +175,20 @@ class _Walk:
         self.state.full.pop(ring, None)
 
     def wgmma(self, op: Op) -> None:
-        for part, slot in ((op.args[1], op.args[2]), (op.args[4], op.args[5])):
-            ring = _ring(part)
-            if ring is None or self.state.full.get(ring) is not slot:
-                self.fault(f"a product reads {_name(part)} before its slot is full")
-            else:
-                self.state.reading.add(ring)
+        self._reads(op.args[1], op.args[2])
+        self._reads(op.args[4], op.args[5])
         self.state.summing.add(op.args[0])
+
+    def _reads(self, part: Value, slot: Value) -> None:
+        ring = _ring(part)
+        if ring is None or self.state.full.get(ring) is not slot:
+            self.fault(f"a product reads {_name(part)} before its slot is full")
+        else:
+            self.state.reading.add(ring)
+
+    def wgmma_a(self, op: Op) -> None:
+        self._reads(op.args[2], op.args[3])
+        self.state.summing.update(op.args[:2])
 
     def wgmma_wait(self, op: Op) -> None:
         self.state.reading = set()
@@ -249,6 +258,7 @@ _RULES: dict[str, Callable[[_Walk, Op], None]] = {
     "ring_wait": _Walk.ring_wait,
     "ring_free": _Walk.ring_free,
     "wgmma": _Walk.wgmma,
+    "wgmma_a": _Walk.wgmma_a,
     "wgmma_wait": _Walk.wgmma_wait,
     "load": _Walk.access,
     "store": _Walk.access,

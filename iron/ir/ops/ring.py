@@ -145,6 +145,21 @@ def _wgmma(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) ->
     return ()
 
 
+def _wgmma_a(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
+    total, words = (_tensor(a, "registers", 1) for a in args[:2])
+    b = _tensor(args[2], "shared", 3)
+    _whole(args[3:4])
+    dtype, b_k = attrs
+    if total.elem is not f32 or words.elem is not u32 or b.elem is not dtype:
+        raise OpTypeError(f"no product of {words} as {dtype} and {b} in {total}")
+    width, depth = b.shape[1:] if b_k else b.shape[:0:-1]
+    if depth != 4 * words.shape[0] or 64 * width != WARPGROUP * total.shape[0]:
+        raise OpTypeError(f"shapes do not meet: {words} @ {b} in {total}")
+    if args[4].type is not bool_:
+        raise OpTypeError(f"`keep` is {args[4].type}, not bool")
+    return ()
+
+
 def _pair(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
     if any(a.type is not f32 for a in args) or attrs[0] not in (f16, bf16):
         raise OpTypeError(f"rounds two f32 to f16 or bf16, not {args} to {attrs[0]}")
@@ -223,6 +238,16 @@ wgmma = defop(
     "layout of `targets.atoms.nvidia.wgmma`. `a` is 64 of its rows from `a_row` on. `a_k` and "
     "`b_k` say that the columns of a part run along k. acc is not touched before the next "
     "`wgmma_wait`.",
+)
+wgmma_a = defop(
+    "wgmma_a",
+    "acc a b b_slot keep",
+    attrs="dtype b_k",
+    infer=_wgmma_a,
+    traits=EFFECT,
+    doc="`wgmma` whose `a` is 64 rows in registers: words of two elements of `dtype`, four for "
+    "each 16 along k, in the layout of `targets.atoms.nvidia.wgmma`. They are not touched before "
+    "the next `wgmma_wait`.",
 )
 wgmma_wait = defop(
     "wgmma_wait",

@@ -21,10 +21,10 @@ from iron.tiles import protocol, roles
 from iron.tiles.emitter import named
 from iron.tiles.order import numbers
 from iron.tiles.ring import Ring
+from iron.tiles.sm90.fragments import Fragments
 from iron.tiles.sm90.plan import ROWS, Plan, Refused, plan
 from iron.tiles.sm90.produce import Producer
 from iron.tiles.sm90.role import Held, Role
-from iron.tiles.sm90.write import Writer
 
 LIMITS = {2: (40, 232), 3: (32, 160)}
 """Registers of a thread of the producer and of consumers, by the number of these; one consumer has
@@ -144,7 +144,8 @@ class _Group:
         self, held: Held, values: dict[Value, Value], extents: Sequence[Value], number: Value
     ) -> None:
         self._limit(1)
-        role = Writer(self.b, self.plan, held, dict(values), number)
+        role = Fragments(self.b, self.plan, held, dict(values), number)
+        role.start()
         self._walk(role, self.source.body, extents)
         role.finish()
 

@@ -12,9 +12,9 @@ from iron.dtypes import bool_, f32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Op, Value, carried, const_of, is_const
 from iron.ir.ops.ring import WARPGROUP
-from iron.ir.types import Tensor, Tile, tensor
+from iron.ir.types import Tensor, Tile, element, tensor
 from iron.tiles.emitter import named
-from iron.tiles.ring import Ring, staged
+from iron.tiles.ring import Ring, Staged, staged
 from iron.tiles.sm90.plan import ROWS, Plan, Refused
 from iron.tiles.sm90.role import Held, Role
 
@@ -52,7 +52,8 @@ class Consumer(Role):
     def _rings(self, op: Op) -> set[Ring]:
         if op.name != "mma":
             return set()
-        return {self.plan.ring_of(s.site) for s in staged(op) if s is not None}
+        found = (self.plan.ring_of(s.site) for s in staged(op) if s is not None)
+        return {ring for ring in found if not ring.once}
 
     def loop(self, op: Op) -> None:
         """Sums that a loop carries stay in their registers."""
@@ -60,20 +61,34 @@ class Consumer(Role):
         low, high = (self.values[a] for a in op.args[:2])
         sums: list[Value] = []
         for i, init in enumerate(op.args[3:]):
-            if isinstance(init.type, Tile):
-                param = body.params[1 + i]
-                self._chained(op, i)
-                if not _zeros(init):
-                    raise Refused("a sum does not begin at 0")
-                self.sums[param] = self.sums[op.results[i]] = self.registers(param)
+            if not _matrix(init):
+                continue
+            param = body.params[1 + i]
+            held = self.registers(param)
+            if _zeros(init) and self._chained(op, i):
                 self.begins[param] = body.params[0], low
                 sums.append(param)
+            else:
+                self.fill(held, init)
+            self.sums[param] = self.sums[op.results[i]] = held
         super().loop(op)
         if sums:
             self.only(self.b.emit("ge", low, high), lambda: self._clear(sums))
 
-    def _chained(self, op: Op, i: int) -> None:
-        """A carried sum goes through products alone, so that it can stay where it is."""
+    def turn(self, op: Op) -> list[Value]:
+        """A carried matrix goes back to the registers that the loop carries it in."""
+        left = super().turn(op)
+        params = op.regions[0].params[1:]
+        for param, value in zip(params, carried(op), strict=True):
+            if not _matrix(value) or self.sums[value] is self.sums[param]:
+                continue
+            if any(self.sums.get(p) is self.sums[value] for p in params):
+                raise Refused("carried matrices change places")
+            self.fill(self.sums[param], value)
+        return left
+
+    def _chained(self, op: Op, i: int) -> bool:
+        """True when a carried sum goes through products alone, the first of which may set it."""
         (body,) = op.regions
         value = body.params[1 + i]
         users = [o for o in body.walk() if value in o.args]
@@ -82,8 +97,7 @@ class Consumer(Role):
                 break
             value = users[0].results[0]
             users = [o for o in body.walk() if value in o.args]
-        if value is not carried(op)[i] or len(users) != 1:
-            raise Refused("a sum is read while its products run")
+        return value is carried(op)[i] and len(users) == 1
 
     def registers(self, of: Value) -> list[Value]:
         """New registers for this consumer's rows of an accumulator."""
@@ -126,27 +140,50 @@ class Consumer(Role):
         """A tile leaves the group."""
         raise NotImplementedError
 
+    def fill(self, arrays: list[Value], value: Value) -> None:
+        """Puts a matrix into registers."""
+        raise NotImplementedError
+
+    def keep(self, value: Value) -> list[Value]:
+        """The registers of a matrix, computed now."""
+        raise NotImplementedError
+
+    def words(self, value: Value) -> list[Value]:
+        """A matrix of 16-bit floats as a product's factor, for each 64 rows."""
+        raise NotImplementedError
+
+    def last(self, value: Value) -> int:
+        """The op of this block after which nothing reads `value`."""
+        raise NotImplementedError
+
     def _product(self, op: Op) -> None:
         b, (x, y) = self.b, staged(op)
-        assert x is not None
         assert y is not None
+        words = self.words(op.args[0]) if x is None else []
+        sums, keep = self._sum(op)
         for ring in sorted(self._rings(op), key=lambda r: r.sites):
             if ring not in self.waited:
                 b.emit_all("ring_wait", (self.held.barriers[ring], *self.turns[ring]))
                 self.waited.add(ring)
-        sums, keep = self._sum(op)
-        slots = [self.turns[self.plan.ring_of(s.site)].slot for s in (x, y)]
-        majors = tuple(self.plan.operands[s.site].k_major for s in (x, y))
+        right, right_k = self._factor(y)
         first = b.emit("mul", self.me, self.number(self.plan.rows))
         for i, held in enumerate(sums):
+            if x is None:
+                attrs = (element(op.args[0].type), right_k)
+                b.emit_all("wgmma_a", (held, words[i], *right, keep), attrs)
+                continue
+            left, left_k = self._factor(x)
             row = b.emit("add", first, self.number(i * ROWS))
-            left = (self.held.parts[x.site], slots[0], row)
-            right = (self.held.parts[y.site], slots[1])
-            b.emit_all("wgmma", (held, *left, *right, keep), majors)
+            b.emit_all("wgmma", (held, *left, row, *right, keep), (left_k, right_k))
         self.sums[op.results[0]] = sums
         self.flying = True
         for ring in self._rings(op):
             self.left[ring] -= 1
+
+    def _factor(self, of: Staged) -> tuple[tuple[Value, Value], bool]:
+        """A part and its slot, and whether its columns run along k."""
+        slot = self.turns[self.plan.ring_of(of.site)].slot
+        return (self.held.parts[of.site], slot), self.plan.operands[of.site].k_major
 
     def _sum(self, op: Op) -> tuple[list[Value], Value]:
         """The registers of a product's sum, and whether they hold something yet."""
@@ -154,11 +191,14 @@ class Consumer(Role):
         if acc in self.begins:
             counter, low = self.begins[acc]
             return self.sums[acc], b.emit("ne", self.values[counter], low)
-        if acc in self.sums:
-            return self.sums[acc], b.const(True, bool_)
-        if not _zeros(acc):
-            raise Refused("a sum does not begin at 0")
-        return self.registers(op.results[0]), b.const(False, bool_)
+        if _zeros(acc):
+            return self.registers(op.results[0]), b.const(False, bool_)
+        held = self.sums[acc] if acc in self.sums else self.keep(acc)
+        if self.last(acc) > self.at:
+            copied = self.registers(op.results[0])
+            self.fill(copied, acc)
+            held = copied
+        return held, b.const(True, bool_)
 
     def settle(self) -> None:
         """Awaits the products, then frees the slots that no product of this block reads again."""
@@ -171,6 +211,10 @@ class Consumer(Role):
                 self.b.emit_all("ring_free", (self.held.barriers[ring], self.turns[ring].slot))
                 self.advance(ring)
                 self.waited.discard(ring)
+
+
+def _matrix(value: Value) -> bool:
+    return isinstance(value.type, Tile) and len(value.type.shape) == 2
 
 
 def _zeros(value: Value) -> bool:

@@ -67,10 +67,11 @@ class Elements(Consumer):
         """Register `r` of a step of a tile of two axes."""
         key = (value, r)
         if key not in self.memo:
-            self.memo[key] = self._computed(value, step, r)
+            self.memo[key] = self.computed(value, step, r)
         return self.memo[key]
 
-    def _computed(self, value: Value, step: Step, r: int) -> Value:
+    def computed(self, value: Value, step: Step, r: int) -> Value:
+        """`element`, not yet known."""
         b, op = self.b, value.op
         if value in self.sums:
             at = b.emit("add", step.first, self.number(r))
@@ -78,26 +79,28 @@ class Elements(Consumer):
         if op is None:
             raise Refused("it computes with what a loop carries beside its sums")
         if _elementwise(op):
-            return self._apply(op, [self.element(a, step, r) for a in op.args])
-        return self._lone(value, self.place_of(step, r))
+            return self.apply(op, [self.element(a, step, r) for a in op.args])
+        return self.lone(value, self.place_of(step, r))
 
-    def _apply(self, op: Op, args: list[Value]) -> Value:
+    def apply(self, op: Op, args: list[Value]) -> Value:
+        """An elementwise op on elements."""
         self.b.loc, self.b.exact = op.loc, op.exact
         return self.b.emit(op.name, *args, attrs=op.attrs, surface=op.surface)
 
-    def _lone(self, value: Value, place: Place) -> Value:
+    def lone(self, value: Value, place: Place) -> Value:
         """An element of a value that no sum is part of, by its coordinates."""
         key = (value, place)
         if key not in self.memo:
-            self.memo[key] = self._alone(value, place)
+            self.memo[key] = self.alone(value, place)
         return self.memo[key]
 
-    def _alone(self, value: Value, place: Place) -> Value:
+    def alone(self, value: Value, place: Place) -> Value:
+        """`lone`, not yet known."""
         op = value.op
         if op is None or value in self.sums:
             raise Refused("it reads another axis of what it has computed")
         if _elementwise(op):
-            return self._apply(op, [self._lone(a, place) for a in op.args])
+            return self.apply(op, [self.lone(a, place) for a in op.args])
         rule = _RULES.get(op.name)
         if rule is None:
             raise Refused(f"it writes the result of `{op.surface}`")
@@ -117,7 +120,7 @@ class Elements(Consumer):
     def expand(self, op: Op, place: Place) -> Value:
         """An axis less."""
         axis = op.attr("axis")
-        return self._lone(op.args[0], (*place[:axis], *place[axis + 1 :]))
+        return self.lone(op.args[0], (*place[:axis], *place[axis + 1 :]))
 
     def broadcast(self, op: Op, place: Place) -> Value:
         """The only element of an axis that is repeated."""
@@ -125,11 +128,11 @@ class Elements(Consumer):
         assert isinstance(held, Tile)
         zero = self.number(0)
         inner = (zero if side == 1 else c for side, c in zip(held.shape, place, strict=True))
-        return self._lone(op.args[0], tuple(inner))
+        return self.lone(op.args[0], tuple(inner))
 
     def transpose(self, op: Op, place: Place) -> Value:
         """The coordinates exchanged."""
-        return self._lone(op.args[0], place[::-1])
+        return self.lone(op.args[0], place[::-1])
 
     def read(self, op: Op, place: Place) -> Value:
         """A load where the view has the element, else 0."""

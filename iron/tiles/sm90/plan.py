@@ -8,7 +8,7 @@ from typing import Any
 from iron.dtypes import bf16, f16
 from iron.ir.core import Kernel, Op, Value, const_of, is_const
 from iron.ir.ops.ring import PANEL_BYTES, bytes_of, panel
-from iron.ir.types import Tensor, Tile, tensor
+from iron.ir.types import Tensor, Tile, element, tensor
 from iron.targets.target import Target
 from iron.tiles.ring import Ring, Staged, rings, staged
 
@@ -100,8 +100,6 @@ def plan(kernel: Kernel, target: Target) -> Plan:
     if height % (consumers * ROWS):
         raise Refused(f"{height} rows are no multiple of {ROWS} for each of {consumers} consumers")
     made = Plan(kernel, rings(kernel), consumers, height // consumers)
-    if any(r.once for r in made.rings):
-        raise Refused("a factor stays for a whole loop")
     for op in products:
         _product(made, op)
     _registers(made, products)
@@ -123,13 +121,20 @@ def _product(made: Plan, op: Op) -> None:
         raise Refused(f"no instruction has {n} columns")
     for place, found in enumerate(staged(op)):
         if found is None:
-            raise Refused("a factor of a product is computed")
+            _computed(op.args[place], place)
+            continue
         operand = _operand(made.kernel, found, place)
         known = made.operands.setdefault(found.site, operand)
         if known != operand:
             raise Refused("one read is the factor of unlike products")
     if _shape(op.args[0])[1] % DEPTH:
         raise Refused(f"{_shape(op.args[0])[1]} is no multiple of {DEPTH} along k")
+
+
+def _computed(value: Value, place: int) -> None:
+    """A first factor may come from registers."""
+    if place or element(value.type) not in (f16, bf16):
+        raise Refused("a second factor of a product is computed")
 
 
 def _operand(kernel: Kernel, found: Staged, place: int) -> Operand:
@@ -189,6 +194,8 @@ def _written(made: Plan, op: Op) -> Box | None:
     value = op.args[-1]
     assert isinstance(value.type, Tile)
     shape = value.type.shape
+    if shape == (made.rows * made.consumers,):
+        return None
     if len(shape) != 2 or shape[0] != made.rows * made.consumers or shape[1] % DEPTH:
         raise Refused(f"it writes a tile of {shape}")
     if value.type.elem not in (f16, bf16) or shape[1] % (PANEL_BYTES // 2):

@@ -44,6 +44,7 @@ class Role:
         self.values = values
         self.groups: tuple[Value, ...] = ()
         self.turns: dict[Ring, Turn] = {}
+        self.at = 0  # the op of the innermost block
 
     # --- turns ------------------------------------------------------------------------------------
 
@@ -70,10 +71,16 @@ class Role:
 
     def block(self, block: Block) -> None:
         """Every op of a block but its yield."""
-        for op in block.ops:
+        outer = self.at
+        for self.at, op in enumerate(block.ops):
             self.b.loc, self.b.exact = op.loc, op.exact
             if op.name != "yield":
                 self._op(op)
+                self.emitted(op)
+        self.at = outer
+
+    def emitted(self, op: Op) -> None:
+        """What follows an op."""
 
     def _op(self, op: Op) -> None:
         if op.name == "group":
@@ -105,21 +112,38 @@ class Role:
             raise Refused("a loop of products ends early")
         (old,) = op.regions
         used = [r for r in self.plan.rings if not r.once and touches(old, r)]
-        scalars = [i for i, v in enumerate(op.args[3:]) if not isinstance(v.type, Tile)]
-        init = [self.values[op.args[3 + i]] for i in scalars]
+        held = [self.parts(v) for v in op.args[3:]]
+        init = [part for parts in held for part in parts]
         bounds = [self.values[v] for v in op.args[:3]]
         counter = Value(bounds[0].type, None, old.params[0].name)
-        params = [
-            Value(v.type, None, old.params[1 + i].name) for i, v in zip(scalars, init, strict=True)
-        ]
+        names = [p.name for p, parts in zip(old.params[1:], held, strict=True) for _ in parts]
+        params = [Value(v.type, None, name) for v, name in zip(init, names, strict=True)]
         self.values[old.params[0]] = counter
-        self.values.update((old.params[1 + i], p) for i, p in zip(scalars, params, strict=True))
-        made = self.carry(used, bounds, counter, init, params, lambda: self._turn(op, old, scalars))
-        self.values.update((op.results[i], v) for i, v in zip(scalars, made, strict=True))
+        sizes = [len(parts) for parts in held]
+        self._bind(old.params[1:], sizes, params)
+        made = self.carry(used, bounds, counter, init, params, lambda: self.turn(op))
+        self._bind(op.results, sizes, made)
 
-    def _turn(self, op: Op, old: Block, scalars: list[int]) -> list[Value]:
-        self.block(old)
-        return [self.values[carried(op)[i]] for i in scalars]
+    def turn(self, op: Op) -> list[Value]:
+        """The body of a loop; what it carries on."""
+        self.block(op.regions[0])
+        return [part for v in carried(op) for part in self.parts(v)]
+
+    def _bind(self, values: Sequence[Value], sizes: list[int], parts: Sequence[Value]) -> None:
+        """Gives each of `values` as many of `parts` as its size says."""
+        at = 0
+        for value, count in zip(values, sizes, strict=True):
+            self.bind(value, parts[at : at + count])
+            at += count
+
+    def parts(self, value: Value) -> list[Value]:
+        """The scalars that a loop carries for a value of the program."""
+        return [] if isinstance(value.type, Tile) else [self.values[value]]
+
+    def bind(self, value: Value, parts: Sequence[Value]) -> None:
+        """The other way: a value that has these scalars."""
+        if parts:
+            (self.values[value],) = parts
 
     def carry(
         self,

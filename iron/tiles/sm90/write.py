@@ -56,7 +56,7 @@ class Writer(Elements):
     def _step(self, value: Value, block: int, panel: Value, buffer: Value, j: Value) -> None:
         b, source = self.b, wide(value)
         step = self.step(block, b.emit("add", b.emit("mul", panel, self.number(STEPS)), j))
-        found = [self._in_f32(self.element(source, step, r)) for r in range(HELD)]
+        found = [self.in_f32(self.element(source, step, r)) for r in range(HELD)]
         dtype = element(value.type)
         words = [b.emit("pair", *found[r : r + 2], attrs=(dtype,)) for r in range(0, HELD, 2)]
         simd = b.emit("floordiv", self.lane, self.number(LANES))
@@ -64,7 +64,8 @@ class Writer(Elements):
         assert self.held.buffers is not None
         b.emit_all("stmatrix", (self.held.buffers, buffer, row, column, *words))
 
-    def _in_f32(self, value: Value) -> Value:
+    def in_f32(self, value: Value) -> Value:
+        """A 16-bit float as it is, wider."""
         return value if value.type is f32 else self.b.emit("cast", value, attrs=(f32,))
 
     def _store(self, op: Op, box: Box, block: int, panel: Value, buffer: Value) -> None:
@@ -93,7 +94,8 @@ class Writer(Elements):
         for r in range(HELD):
             value = self.element(op.args[-1], step, r)
             at, exists = self.spot(op, self.place_of(step, r))
-            self.only(exists, lambda v=value, i=at: self._put(op, i, v))
+            self.only(exists, lambda v=value, i=at: self.put(op, i, v))
 
-    def _put(self, op: Op, at: list[Value], value: Value) -> None:
+    def put(self, op: Op, at: list[Value], value: Value) -> None:
+        """One element of a write."""
         self.b.emit_all("store", (self.values[op.args[0]], *at, value))

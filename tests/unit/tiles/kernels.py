@@ -14,23 +14,30 @@ from iron.lang import (
     KernelFunction,
     Out,
     Scalar,
+    cdiv,
     dims,
     dtypes,
     f32,
+    fast_exp2,
+    fast_rcp,
+    full,
     grouped,
     groups,
+    inf,
     iota,
     kernel,
+    log2,
     maximum,
     mma,
     pipelined,
+    require,
     where,
     zeros,
 )
 from iron.targets.nvidia import SM_90A
 from tests.unit.front.trial import read
 
-M, N, K = dims("M N K")
+M, N, K, H, G, S, L, D = dims("M N K H G S L D")
 T = dtypes("T", f16, bf16)
 
 
@@ -128,6 +135,51 @@ def epilogues(
     d.tiles(BM, BN)[m, n] = out
     above = (m * BM + iota(BM))[:, None] <= (n * BN + iota(BN))[None, :]
     C[m, n] = where(above, out, 7.0).to(T)
+
+
+@kernel
+def attention(
+    q: In[T, H, S, D],
+    k: In[T, G, L, D],
+    v: In[T, G, L, D],
+    o: Out[T, H, S, D],
+    lse: Out[f32, H, S],
+    scale: Scalar[f32],
+    *,
+    CAUSAL: Const = False,
+    BM: Const = 64,
+    BN: Const = 64,
+    HEAD: Const = 64,
+    STAGES: Const = 2,
+    PERSISTENT: Const = 0,
+):
+    """Softmax attention of H heads over G heads of keys; `lse` in powers of 2."""
+    i, h = groups(cdiv(S, BM), H)
+    require(H % G == 0, "query heads are a multiple of key heads")
+    g = h * G // H
+    query = q[h].tiles(BM, HEAD)[i, 0]
+    keys, values = k[g].tiles(BN, HEAD), v[g].tiles(BN, HEAD)
+    rows = i * BM + iota(BM) + (L - S)
+    top, norm, acc = full((BM,), -inf, f32), zeros((BM,), f32), zeros((BM, HEAD), f32)
+    seen = min(L, (i + 1) * BM + L - S) if CAUSAL else L
+    for j in pipelined(cdiv(seen, BN), stages=STAGES):
+        score = mma(query, keys[j, 0].T, zeros((BM, BN), f32)) * (scale * 1.4426950408889634)
+        cols = j * BN + iota(BN)
+        keep = cols[None, :] < L
+        if CAUSAL:
+            keep = keep & (cols[None, :] <= rows[:, None])
+        score = where(keep, score, -inf)
+        peak = maximum(top, score.max(axis=1))
+        safe = where(peak == -inf, 0.0, peak)
+        weight = fast_exp2(score - safe[:, None])
+        decay = fast_exp2(top - safe)
+        norm = norm * decay + weight.sum(axis=1)
+        acc = mma(weight.to(T), values[j, 0], acc * decay[:, None])
+        top = peak
+    o[h].tiles(BM, HEAD)[i, 0] = where(norm[:, None] == 0.0, 0.0, acc * fast_rcp(norm)[:, None]).to(
+        T
+    )
+    lse[h].tiles(BM)[i] = where(norm == 0.0, -inf, top + log2(norm))
 
 
 def small(rng: np.random.Generator, *shape: int, dtype: Any = bf16) -> Any:

@@ -160,9 +160,10 @@ class Agent:
             elif rule is not None:
                 rule(op)
             else:
-                assert op.row.ref is not None, op
-                made = op.row.ref(*(self.values[a] for a in op.args), *op.attrs)
-                self.values[op.results[0]] = made
+                means = op.row.ref or op.row.truth  # an approximation as what it approximates
+                assert means is not None, op
+                made = means(*(self.values[a] for a in op.args), *op.attrs)
+                self.values[op.results[0]] = np.asarray(made, op.results[0].type.np)[()]
 
     def take(self, given: tuple[Value, ...], taken: tuple[Value, ...]) -> None:
         moved = [self.values[v] for v in given]
@@ -210,7 +211,8 @@ class Agent:
 
     def do_registers(self, op: Op) -> None:
         t = op.attrs[0]
-        self.values[op.results[0]] = np.full((*t.shape, LANES), np.nan, t.elem.np)
+        blank = np.nan if t.elem.is_float else 0x7FC17FC1
+        self.values[op.results[0]] = np.full((*t.shape, LANES), blank, t.elem.np)
 
     def do_load(self, op: Op) -> None:
         held = self.values[op.args[0]]
@@ -319,6 +321,30 @@ class Agent:
             acc[...] = made[rows, columns] + (acc if keep else 0)
 
         self.products.append(multiply)
+
+    def do_wgmma_a(self, op: Op) -> None:
+        assert self.active.all()
+        acc, words, b = (self.values[a] for a in op.args[:3])
+        slot, keep = int(self.lead(op.args[3])), bool(self.lead(op.args[4]))
+        dtype, b_k = op.attrs
+
+        def multiply() -> None:
+            y = b[slot].T if b_k else b[slot]
+            x = np.zeros((64, len(y)), np.float32)
+            rows, columns = places(len(y))
+            for half in range(2):
+                held = (words >> np.uint32(16 * half)).astype(np.uint16).view(dtype.np)
+                x[rows[half::2], columns[half::2]] = held.astype(np.float32)
+            made = x @ y.astype(np.float32)
+            rows, columns = places(made.shape[1])
+            acc[...] = made[rows, columns] + (acc if keep else 0)
+
+        self.products.append(multiply)
+
+    def do_exchange(self, op: Op) -> None:
+        assert self.active.all()
+        held = np.broadcast_to(self.values[op.args[0]], (LANES,))
+        self.values[op.results[0]] = held[np.arange(LANES) ^ op.attrs[0]]
 
     def do_wgmma_wait(self, op: Op) -> None:
         for multiply in self.products:
