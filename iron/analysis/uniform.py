@@ -151,6 +151,7 @@ _RULES: dict[str, Callable[[_Levels, Op], int | None]] = {
     "ballot": _ballot,
     "reduce": _combined,
     "scan": _combined,
+    "simd_mma": _thread,
     "for": _for,
     "if": _if,
 }

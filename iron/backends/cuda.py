@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iron.backends import ptx
+from iron.backends import mma, ptx
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.functions import shared_functions
 from iron.backends.clike.words import in_words
@@ -130,7 +130,14 @@ def words() -> dict[str, str]:
 
 
 def _functions() -> dict[str, str]:
-    own = {**words(), **_INTRINSICS, **_shuffles(), **_atomics(), **ptx.functions()}
+    own = {
+        **words(),
+        **_INTRINSICS,
+        **_shuffles(),
+        **_atomics(),
+        **mma.FUNCTIONS,
+        **ptx.functions(),
+    }
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
 
@@ -169,5 +176,5 @@ CUDA = Dialect(
     pointer=_pointer,
     most_declared=STATIC_SHARED,
     keywords=frozenset({"__shared__", "warpSize", "gridDim", "blockDim"}),
-    rules=ptx.RULES,
+    rules={**ptx.RULES, **mma.RULES},
 )

@@ -20,6 +20,7 @@ TITLES = {
     "control": "Control",
     "group": "Groups",
     "tile": "Tiles",
+    "matrix": "Products of simdgroups",
     "ring": "Rings and products of warpgroups",
     "elementary": "Elementary functions",
 }

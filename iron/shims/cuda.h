@@ -103,6 +103,52 @@ inline void ptx_ex2_approx_ftz_f32(float& to, float x) { to = fibre_exp2(x); }
 inline void ptx_rcp_approx_ftz_f32(float& to, float x) { to = fibre_rcp(x); }
 inline void ptx_rsqrt_approx_ftz_f32(float& to, float x) { to = fibre_rsqrt(x); }
 
+// A product of a simdgroup: lane 4 g + t gives words t and t + 4 of rows g and g + 8 of a and of
+// column g of b, and holds columns 2 t and 2 t + 1 of both rows of the sums.
+template <class T>
+inline T fibre_element(unsigned word, int at) {
+  return fibre_bits<T>(word >> (8 * sizeof(T) * at));
+}
+struct fibre_brain {
+  unsigned short bits;
+  operator float() const { return __uint_as_float((unsigned)bits << 16); }
+};
+struct fibre_tensor {
+  unsigned bits;
+  operator float() const { return __uint_as_float(bits & 0xffffe000u); }
+};
+template <class T, class Sum>
+inline void fibre_product(Sum& c0, Sum& c1, Sum& c2, Sum& c3, unsigned a0, unsigned a1,
+                          unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  unsigned long long given[3][32];
+  const unsigned long long mine[3] = {(unsigned long long)a2 << 32 | a0,
+                                      (unsigned long long)a3 << 32 | a1,
+                                      (unsigned long long)b1 << 32 | b0};
+  for (int i = 0; i < 3; ++i)
+    __builtin_memcpy(given[i], fibre_lanes(mine[i]), sizeof(given[i]));
+  const unsigned g = fibre_lane() / 4, t = fibre_lane() % 4;
+  Sum* sums[2][2] = {{&c0, &c1}, {&c2, &c3}};
+  for (int half = 0; half < 2; ++half)
+    for (unsigned column = 0; column < 2; ++column)
+      for (unsigned word = 0; word < 8; ++word)
+        for (int at = 0; at < (int)(4 / sizeof(T)); ++at) {
+          const int high = word < 4 ? 0 : 32;
+          const unsigned a = (unsigned)(given[half][4 * g + word % 4] >> high);
+          const unsigned b = (unsigned)(given[2][4 * (2 * t + column) + word % 4] >> high);
+          *sums[half][column] += (Sum)fibre_element<T>(a, at) * (Sum)fibre_element<T>(b, at);
+        }
+}
+#define FIBRE_PRODUCT(name, T, Sum)                                                              \
+  inline void ptx_mma_##name(Sum& c0, Sum& c1, Sum& c2, Sum& c3, unsigned a0, unsigned a1,      \
+                             unsigned a2, unsigned a3, unsigned b0, unsigned b1) {              \
+    fibre_product<T>(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1);                                   \
+  }
+FIBRE_PRODUCT(f16, _Float16, float)
+FIBRE_PRODUCT(bf16, fibre_brain, float)
+FIBRE_PRODUCT(tf32, fibre_tensor, float)
+FIBRE_PRODUCT(i8, signed char, int)
+FIBRE_PRODUCT(u8, unsigned char, int)
+
 // --- memory --------------------------------------------------------------------------------------
 
 #define FIBRE_VECTORS(T, name)                                            \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iron.backends import mma
 from iron.backends.cuda import CUDA
 from iron.backends.cuda_forms import forms
 from iron.runtime.cache import Cache
@@ -13,9 +14,13 @@ MEETS = frozenset(
     {
         *("__syncthreads", "__syncwarp", "__ballot_sync", "__shfl_sync"),
         *("__shfl_xor_sync", "__shfl_up_sync", "__shfl_down_sync"),
+        *mma.FUNCTIONS,
     }
 )
-WORDS = Vocabulary(CUDA, "cuda.h", MEETS, forms=forms)
+_PRODUCTS = {
+    mma.instruction(e): f"ptx_mma_{e}(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1);" for e in mma.FORMATS
+}
+WORDS = Vocabulary(CUDA, "cuda.h", MEETS, _PRODUCTS, forms=forms)
 
 
 def open_driver() -> TextDriver:

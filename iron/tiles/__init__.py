@@ -5,8 +5,10 @@ place       staged, fragment or rebuilt, with the reason
 storage     what a kept value is made of; barriers
 emitter     the state of a lowering; walks over a thread's chunks
 compute     values chunk by chunk
-access      reads, writes, gathers, scatters, staging
-multiply    `mma`
+access      reads, writes, gathers, scatters, arrays for thread code
+staging     reads into group memory
+multiply    `mma` as fused multiply-adds of threads
+matrix      `mma` by the products of simdgroups
 reduce      reductions along an axis
 control     loops and branches that carry tiles
 lower       the order of it all

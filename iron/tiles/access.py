@@ -1,4 +1,4 @@
-"""Tile accesses: reads into registers or group memory, writes, gathers and scatters, staging.
+"""Tile accesses: reads into registers, writes, gathers and scatters, arrays for thread code.
 
 Elements outside of a view are never touched: a read of them is 0, a write does nothing.
 """
@@ -11,8 +11,6 @@ from iron.ir.core import Op, Value
 from iron.ir.types import Tensor, Tile, element
 from iron.tiles import compute
 from iron.tiles.emitter import Emitter
-from iron.tiles.grid import Along, natural
-from iron.tiles.place import STAGED
 from iron.tiles.storage import Place, Shared
 from iron.tiles.window import Window
 
@@ -48,18 +46,6 @@ def _overwrites(e: Emitter, op: Op) -> None:
 # --- reads ----------------------------------------------------------------------------------------
 
 
-def read(e: Emitter, op: Op) -> None:
-    """`tile_read`: staged, kept in registers, or left to its reader."""
-    (value,) = op.results
-    placed = e.plan.placed[value]
-    if placed.where == STAGED and placed.right and e.grid.looped:
-        _stage_panels(e, op, placed.turned)
-    elif placed.where == STAGED:
-        _stage_read(e, op, placed.turned)
-    else:
-        compute.computed(e, op)
-
-
 def loaded(e: Emitter, op: Op, place: Place) -> Value:
     """The chunk of a read at `place`, 0 where the view has no element."""
     e.follow(op)
@@ -67,13 +53,13 @@ def loaded(e: Emitter, op: Op, place: Place) -> Value:
     view = w.place(e.b, [s.at for s in place])
     width = place[-1].width
     if width == 1:
-        return _guarded(e, w, view)
+        return guarded(e, w, view)
     last = [*view[:-1], e.b.emit("add", view[-1], e.number(width - 1))]
     elem = element(op.results[0].type)
 
     def one_by_one() -> Value:
         at = [[*view[:-1], e.b.emit("add", view[-1], e.number(i))] for i in range(width)]
-        return e.packed([_guarded(e, w, v) for v in at])
+        return e.packed([guarded(e, w, v) for v in at])
 
     if not w.neighbours:
         return one_by_one()
@@ -87,7 +73,8 @@ def loaded(e: Emitter, op: Op, place: Place) -> Value:
     return out
 
 
-def _guarded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
+def guarded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
+    """The view's element `view`, or 0 where there is none."""
     elem = element(w.buffer.type)
     inside = w.exists(e.b, view)
     (out,) = e.branch(
@@ -98,131 +85,7 @@ def _guarded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
     return out
 
 
-def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
-    """Fills an array of group memory, all threads together."""
-    e.follow(op)
-    (value,) = op.results
-    assert isinstance(value.type, Tile)
-    fenced(e, op)
-    elem = value.type.elem
-    kept = e.staged(value, e.wider(elem), turned)
-    e.kept[value] = kept
-    e.fence.writes(e.b, kept.array)
-    w, shape = window(e, op), value.type.shape
-    order = list(range(len(shape)))
-    if not (turned and e.cpu):
-        order.reverse()  # threads read neighbours; on a CPU they write neighbours
-    lanes = _fill_lanes(e, shape, order)
-
-    def put(guard: bool) -> Callable[[list[Value]], None]:
-        def one(at: list[Value]) -> None:
-            view = w.place(e.b, at)
-            if guard:
-                held = _guarded(e, w, view)
-            else:
-                held = e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
-            e.put(kept, at, held)
-
-        return one
-
-    _whole_or_ragged(
-        e,
-        w.whole(e.b, shape),
-        lambda: _fill(e, lanes, order, put(False)),
-        lambda: _fill(e, lanes, order, put(True)),
-    )
-
-
-def _stage_panels(e: Emitter, op: Op, turned: bool) -> None:
-    """Fills the panels of a right operand, each thread its own columns."""
-    e.follow(op)
-    (value,) = op.results
-    assert isinstance(value.type, Tile)
-    fenced(e, op)
-    kept = e.panels(value, e.wider(value.type.elem), turned)
-    e.kept[value] = kept
-    e.fence.writes(e.b, kept.array)
-    w, shape = window(e, op), value.type.shape
-    kinds, sides = natural(2), shape[::-1] if turned else shape
-    lanes = e.grid.along("across", sides[1]).lanes
-
-    def put(guard: bool) -> Callable[[Place], None]:
-        def one(place: Place) -> None:
-            k, column = place
-            view = w.place(e.b, [column.at, k.at] if turned else [k.at, column.at])
-            if guard:
-                held = _guarded(e, w, view)
-            else:
-                held = e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
-            chunk = e.number(column.chunk) if isinstance(column.chunk, int) else column.chunk
-            lane = e.lane("across", lanes, 1)
-            e.put(Shared(kept.array), [chunk, k.at, lane], held)
-
-        return one
-
-    with e.only(e.owner(kinds, sides)):
-        _whole_or_ragged(
-            e,
-            w.whole(e.b, shape),
-            lambda: e.walk(kinds, sides, put(False)),
-            lambda: e.walk(kinds, sides, put(True)),
-        )
-
-
-def _fill_lanes(e: Emitter, shape: Sequence[int], order: Sequence[int]) -> list[Along]:
-    """How the threads of the group share the elements of an array that they fill together:
-    neighbouring threads along the first axis of `order`."""
-    left, out = e.grid.threads, [Along(s, 1, 1, s) for s in shape]
-    for axis in order:
-        size = shape[axis]
-        lanes = min(left, size & -size)
-        out[axis] = Along(size, 1, lanes, size // lanes)
-        left //= lanes
-    return out
-
-
-def _fill(
-    e: Emitter,
-    lanes: Sequence[Along],
-    order: Sequence[int],
-    one: Callable[[list[Value]], None],
-) -> None:
-    """Loops over the elements of this thread; `one` gets the coordinates of each."""
-    b, below = e.b, 1
-    thread, mine = b.emit("thread", attrs=(e.index,)), [e.number(0)] * len(lanes)
-    for axis in order:
-        count = lanes[axis].lanes
-        if count == 1:
-            continue
-        share = thread if below == 1 else b.emit("floordiv", thread, e.number(below))
-        whole = below * count == e.grid.threads
-        mine[axis] = share if whole else b.emit("mod", share, e.number(count))
-        below *= count
-    spare = None if below == e.grid.threads else b.emit("lt", thread, e.number(below))
-    with e.only(spare):
-        _fill_loops(e, lanes, mine, [], one)
-
-
-def _fill_loops(
-    e: Emitter,
-    lanes: Sequence[Along],
-    mine: Sequence[Value],
-    done: list[Value],
-    one: Callable[[list[Value]], None],
-) -> None:
-    if len(done) == len(lanes):
-        one(done)
-        return
-    a, own = lanes[len(done)], mine[len(done)]
-    if a.count == 1:
-        _fill_loops(e, lanes, mine, [*done, own], one)
-        return
-    with e.loop(a.count) as i:
-        at = e.b.emit("add", e.b.emit("mul", i, e.number(a.lanes)), own)
-        _fill_loops(e, lanes, mine, [*done, at], one)
-
-
-def _whole_or_ragged(
+def whole_or_ragged(
     e: Emitter, whole: Value, plain: Callable[[], None], ragged: Callable[[], None]
 ) -> None:
     """One of two forms of a walk, by a condition that is equal in the whole group."""
@@ -269,7 +132,7 @@ def write(e: Emitter, op: Op) -> None:
                 e.b.emit_all("store", (w.buffer, *w.indices(e.b, at), part))
 
     with e.only(e.owner(kinds, shape)):
-        _whole_or_ragged(
+        whole_or_ragged(
             e,
             w.whole(e.b, shape),
             lambda: e.walk(kinds, shape, plain),

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from iron.analysis.uniform import GROUP, uniformity
-from iron.dtypes import DType, f32
+from iron.dtypes import DType, f32, u32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.types import Tensor, Tile, Vector, element, tensor, vector
@@ -70,12 +70,20 @@ class Emitter:
     def thread(self, kind: str) -> Value:
         """This thread's column (`across`) or row (`down`) of the grid."""
         thread = self.early("thread", attrs=(self.index,))
-        if kind == "across":
-            column = self.early("mod", thread, self.grid.across) if self.grid.down > 1 else thread
-            return named(column, "column")
-        if self.grid.down == 1:
+        bits, below = self.grid.bits(kind), 0
+        found: Value | None = None
+        while bits:
+            run = next((n for n in range(1, len(bits)) if bits[n] != bits[0] + n), len(bits))
+            part = thread if bits[0] == 0 else self.early("floordiv", thread, 1 << bits[0])
+            if 1 << (bits[0] + run) < self.grid.threads:
+                part = self.early("mod", part, 1 << run)
+            if below:
+                part = self.early("mul", part, 1 << below)
+            found = part if found is None else self.early("add", found, part)
+            bits, below = bits[run:], below + run
+        if found is None:
             return self.number(0)
-        return named(self.early("floordiv", thread, self.grid.across), "row")
+        return named(found, "column" if kind == "across" else "row")
 
     def lane(self, kind: str, lanes: int, width: int) -> Value:
         """Where this thread's chunk of `width` begins among those of the first `lanes` threads of
@@ -291,6 +299,11 @@ class Emitter:
     def packed(self, parts: Sequence[Value]) -> Value:
         """A chunk of these elements."""
         return parts[0] if len(parts) == 1 else self.b.emit("pack", *parts)
+
+    def bits(self, value: Value) -> Value:
+        """The elements of one word of 32 bits, as it."""
+        out = self.b.emit("bitcast", value, attrs=(u32,))
+        return self.b.emit("extract", out, attrs=(0,)) if isinstance(out.type, Vector) else out
 
     def zero(self, elem: DType, width: int) -> Value:
         """A chunk of zeros."""

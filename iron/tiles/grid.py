@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, Op
 from iron.ir.layout import Layout
 from iron.ir.types import Tile
 from iron.targets.target import Target
@@ -42,21 +42,32 @@ class Along:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """`down` rows of `across` threads, thread = row * across + column; both powers of two.
+    """`down` rows of `across` threads, both powers of two.
 
-    `widest` is the longest vector along the last axis, and `looped` says that chunks are walked by
-    loops and kept in memory, because registers are few and a loop costs nothing.
+    The bits of a thread's number, from the lowest, count its column (`across`) or row (`down`) as
+    `order` says; without one the columns come first. `widest` is the longest vector along the last
+    axis. `looped` says that chunks are walked by loops and kept in memory, because registers are
+    few and a loop costs nothing. `matrix` says that the chunks of an accumulator are those of a
+    simdgroup's products.
     """
 
     down: int
     across: int
     widest: int = WIDEST
     looped: bool = False
+    order: Kinds = ()
+    matrix: bool = False
 
     @property
     def threads(self) -> int:
         """Threads of a group."""
         return self.down * self.across
+
+    def bits(self, kind: str) -> list[int]:
+        """The bits of a thread's number that count its column or row, from the lowest."""
+        columns = self.across.bit_length() - 1
+        order = self.order or ("across",) * columns + ("down",) * (self.down.bit_length() - 1)
+        return [i for i, k in enumerate(order) if k == kind]
 
     def along(self, kind: str, size: int) -> Along:
         """How an axis of `size` elements lies on the threads of `kind`."""
@@ -80,16 +91,14 @@ class Grid:
             for axis, a in enumerate(axes)
             for image in images(axis, 1, a.width.bit_length() - 1)
         ]
-        thread: list[tuple[int, ...]] = []
-        for kind, threads in (("across", self.across), ("down", self.down)):
-            bits = threads.bit_length() - 1
+        thread = images(0, 0, 0, self.threads.bit_length() - 1)
+        for kind in ("across", "down"):
             if kind in kinds:
                 axis = kinds.index(kind)
-                a = axes[axis]
-                mine = a.lanes.bit_length() - 1
-                thread += images(axis, a.width, mine, bits - mine)
-            else:
-                thread += images(0, 0, 0, bits)
+                a, mine = axes[axis], self.bits(kind)
+                moved = images(axis, a.width, a.lanes.bit_length() - 1)
+                for bit, image in zip(mine, moved, strict=False):
+                    thread[bit] = image
         lanes = simd.bit_length() - 1
         out = Layout(core, tuple(register), tuple(thread[:lanes]), tuple(thread[lanes:]))
         for axis, a in reversed(list(enumerate(axes))):
@@ -110,7 +119,8 @@ def grid(kernel: Kernel, target: Target | None) -> Grid:
     if target is not None and target.family == "cpu":
         across = min([kernel.simd, *odd])
         return Grid(kernel.simd // across, across, 1, looped=True)
-    sums = [prod(shape) for shape in _products(kernel)]
+    held = (op.results[0].type for op in products(kernel))
+    sums = [prod(t.shape) for t in held if isinstance(t, Tile)]
     largest = max(sums or [prod(s) for s in shapes], default=LEAST_THREADS)
     threads = LEAST_THREADS
     while threads < MOST_THREADS and threads * REGISTERS < largest:
@@ -127,9 +137,6 @@ def _tiles(kernel: Kernel) -> Iterator[Tile]:
                 yield value.type
 
 
-def _products(kernel: Kernel) -> Iterator[tuple[int, ...]]:
-    """The shape of every accumulator."""
-    for op in kernel.body.walk():
-        held = op.results[0].type if op.name == "mma" else None
-        if isinstance(held, Tile):
-            yield held.shape
+def products(kernel: Kernel) -> Iterator[Op]:
+    """Every `mma`."""
+    return (op for op in kernel.body.walk() if op.name == "mma")

@@ -9,9 +9,10 @@ from iron.dtypes import i32
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.types import Tile
 from iron.targets.target import Target
-from iron.tiles import access, compute, control, multiply
+from iron.tiles import access, compute, control, multiply, staging
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.grid import grid
+from iron.tiles.matrix import matrix_grid
 from iron.tiles.place import place
 from iron.tiles.reduce import reduce
 
@@ -23,7 +24,8 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
 
     The group's size is chosen here. Every shape and dtype has this form.
     """
-    e = Emitter(kernel, target, grid(kernel, target), place(kernel))
+    shape = matrix_grid(kernel, target) or grid(kernel, target)
+    e = Emitter(kernel, target, shape, place(kernel))
     params = [Value(p.type, None, p.name) for p in kernel.body.params]
     e.values.update(zip(kernel.body.params, params, strict=True))
     with e.b.block(params) as body:
@@ -104,7 +106,7 @@ def _barrier(e: Emitter, op: Op) -> None:
 RULES: dict[str, Callable[[Emitter, Op], None]] = {
     "threads": _count,
     "barrier": _barrier,
-    "tile_read": access.read,
+    "tile_read": staging.read,
     "tile_write": access.write,
     "tile_gather": access.gather,
     "tile_scatter": access.scatter,

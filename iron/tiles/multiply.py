@@ -11,7 +11,7 @@ from itertools import product
 
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, Vector, element
-from iron.tiles import compute
+from iron.tiles import compute, matrix
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Place, Private, Registers, Shared, Spot
 
@@ -30,7 +30,9 @@ def mma(e: Emitter, op: Op) -> None:
     for operand in (a, b):
         e.fence.reads(e.b, operand.array)
     e.follow(op)
-    if e.grid.looped:
+    if e.grid.matrix:
+        matrix.multiply(e, op, a, b)
+    elif e.grid.looped:
         _in_memory(e, op, a, b)
     else:
         _in_registers(e, op, a, b)

@@ -25,15 +25,15 @@ SHAPING = ("tile_expand", "tile_broadcast")
 class Placed:
     """The decision for one value, why, and what it costs (`none`, `registers`, `lanes`, `shared`).
 
-    `turned` says that a staged value lies with its two axes exchanged. `right` says that it is read
-    as the right operand of products alone.
+    `turned` says that a staged value lies with its two axes exchanged. `role` says what all its
+    readers take it for: `a` or `b` of products, `turned` or not.
     """
 
     where: str
     reason: str
     cost: str = "none"
     turned: bool = False
-    right: bool = False
+    role: str = ""
 
 
 @dataclass(slots=True)
@@ -97,12 +97,11 @@ def _read(
     readers: dict[Value, list[tuple[Op, int, Block]]],
 ) -> Placed:
     roles = _roles(value, readers)
+    role = roles[0] if len(set(roles)) == 1 else ""
     if "a" in roles or "b" in roles:
-        right = set(roles) == {"b"}
-        return Placed(STAGED, "an operand of `mma`", "shared", right=right)
+        return Placed(STAGED, "an operand of `mma`", "shared", role=role)
     if "turned a" in roles or "turned b" in roles:
-        right = set(roles) == {"turned b"}
-        return Placed(STAGED, "an operand of `mma`, turned", "shared", turned=True, right=right)
+        return Placed(STAGED, "an operand of `mma`, turned", "shared", turned=True, role=role)
     if any(user.name == "tile_transpose" for user, _, _ in reading):
         return Placed(STAGED, "is turned", "shared")
     constant = isinstance(op.args[0].type, Tensor) and op.args[0].type.space in ("in", "table")

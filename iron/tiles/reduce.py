@@ -109,13 +109,12 @@ def _between(e: Emitter, op: Op, held: Value, kind: str, size: int) -> Value:
     lanes = e.grid.along(kind, size).lanes
     if lanes == 1:
         return held
-    if kind == "across":
+    bits = e.grid.bits(kind)[: lanes.bit_length() - 1]
+    if bits == list(range(len(bits))):
         return collective(e, op, held, lanes)
-    mask = e.grid.across
-    while mask < e.grid.across * lanes:
-        other = e.b.emit("exchange", held, attrs=(mask,))
+    for bit in bits:
+        other = e.b.emit("exchange", held, attrs=(1 << bit,))
         held = combine(e, op, held, other)
-        mask *= 2
     return held
 
 

@@ -53,16 +53,19 @@ class Shared:
     """An array of group memory with the tile's elements in order, seen by every thread.
 
     `turned` says that its two axes are exchanged. In `panels` the columns of a right operand lie
-    chunk by chunk: the axes of the array are the chunk, the row, and the lane.
+    chunk by chunk: the axes of the array are the chunk, the row, and the lane. In `words`
+    neighbours along k of an operand share a word of 32 bits: the axes are its row (of a) or column
+    (of b), then the word.
     """
 
     array: Value
     turned: bool = False
     panels: bool = False
+    words: bool = False
 
     def transpose(self) -> Shared:
         """The same array, read as the transposed tile."""
-        return Shared(self.array, not self.turned, self.panels)
+        return Shared(self.array, not self.turned, self.panels, self.words)
 
 
 Kept = Registers | Private | Shared

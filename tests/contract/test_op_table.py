@@ -10,6 +10,7 @@ import pytest
 from iron.backends.clike.expression import SPELLINGS
 from iron.backends.clike.render import _RULES as CLIKE
 from iron.backends.cpu.entry import RULES as CPU
+from iron.backends.mma import RULES as MMA
 from iron.backends.ptx import RULES as PTX
 from iron.backends.spirv.entry import RULES as SPIRV
 from iron.elementary import BODIES
@@ -36,14 +37,15 @@ class Backend:
 
 
 RINGS = dict.fromkeys(PTX, "made for one target alone, beside a kernel that every backend takes")
+SIMD = dict.fromkeys(MMA, "made for targets whose simdgroups compute products")
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, RINGS
     ),
-    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, RINGS),
-    "spirv": Backend(set(SPIRV), SCALARS, RINGS),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, RINGS),
-    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX), SCALARS),
+    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, RINGS | SIMD),
+    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, RINGS | SIMD),
+    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA), SCALARS),
 }
 REPLACING = {
     "elementary": set(BODIES),

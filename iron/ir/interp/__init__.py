@@ -16,7 +16,7 @@ from iron.errors import error
 from iron.ir import scalar
 from iron.ir.core import Kernel, tiled
 from iron.ir.host import host_scalar
-from iron.ir.interp import collectives, control, memory, tile
+from iron.ir.interp import collectives, control, matrix, memory, tile
 from iron.ir.interp.machine import Machine
 from iron.ir.interp.races import LANE_MASK
 
@@ -24,7 +24,13 @@ __all__ = ["CHUNK", "run"]
 
 CHUNK = 4096  # lanes; larger arrays fall out of the cache
 
-_HANDLERS = {**control.HANDLERS, **collectives.HANDLERS, **memory.HANDLERS, **tile.HANDLERS}
+_HANDLERS = {
+    **control.HANDLERS,
+    **collectives.HANDLERS,
+    **memory.HANDLERS,
+    **tile.HANDLERS,
+    **matrix.HANDLERS,
+}
 
 
 def run(

@@ -26,7 +26,7 @@ from iron.ir.types import Type, count
 Lanes = np.ndarray[Any, Any]
 
 
-def _together(m: Machine, op: Op, mask: Mask) -> None:
+def together(m: Machine, op: Op, mask: Mask) -> None:
     """Every thread of a group arrives, or none; raises E0312."""
     if mask is None or m.kernel.threads == 1:
         return
@@ -67,7 +67,7 @@ def _choose(condition: Lanes, a: Lanes, b: Lanes, t: Type) -> Lanes:
 
 
 def _reduce(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
-    _together(m, op, mask)
+    together(m, op, mask)
     body = op.regions[0]
     width = op.attr("width") or m.kernel.threads
     simd = m.kernel.simd
@@ -89,7 +89,7 @@ def _reduce(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
 
 
 def _scan(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
-    _together(m, op, mask)
+    together(m, op, mask)
     half = len(op.args) // 2
     width = op.attr("width") or m.kernel.threads
     simd = m.kernel.simd
@@ -144,13 +144,13 @@ def _based(
 
 
 def _exchange(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:
-    _together(m, op, mask)
+    together(m, op, mask)
     x = m.spread(op.args[0])
     return (x[m.lane - m.thread + (m.thread ^ op.attr("mask"))],)
 
 
 def _ballot(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:
-    _together(m, op, mask)
+    together(m, op, mask)
     simd = min(m.kernel.simd, m.kernel.threads)
     votes = m.spread(op.args[0]).reshape(-1, simd).astype(np.uint64)
     bits = (votes << np.arange(simd, dtype=np.uint64)).sum(1, dtype=np.uint64)
@@ -158,7 +158,7 @@ def _ballot(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:
 
 
 def _barrier(m: Machine, op: Op, mask: Mask) -> tuple[()]:
-    _together(m, op, mask)
+    together(m, op, mask)
     m.serial += 1
     m.since = np.where(True if mask is None else mask, m.serial, m.since)
     return ()

@@ -1,5 +1,5 @@
 """The table's rows by topic; importing this package fills and seals the table."""
 
-from iron.ir.ops import arith, control, convert, elementary, group, memory, ring, tile
+from iron.ir.ops import arith, control, convert, elementary, group, matrix, memory, ring, tile
 
-__all__ = ["arith", "control", "convert", "elementary", "group", "memory", "ring", "tile"]
+__all__ = ["arith", "control", "convert", "elementary", "group", "matrix", "memory", "ring", "tile"]

@@ -63,9 +63,9 @@ class Tiles(Handmade):
     def full(self, value: float, shape, dtype: DType = f32) -> Value:
         return self.emit("tile_full", self.const(value, dtype), attrs=(shape,))
 
-    def mma(self, x: Value, y: Value, acc: Value) -> Value:
+    def mma(self, x: Value, y: Value, acc: Value, math: str = "strict") -> Value:
         self.site += 1
-        return self.emit("mma", x, y, acc, attrs=("strict", self.site - 1))
+        return self.emit("mma", x, y, acc, attrs=(math, self.site - 1))
 
     def turn(self, x: Value) -> Value:
         return self.emit("tile_transpose", x)
@@ -127,6 +127,7 @@ def gemm(
     stages: int = 0,
     simd: int = 32,
     seed: int = 3,
+    math: str = "strict",
 ) -> Made:
     """c = a @ b (+ bias), with either operand stored transposed (`T`)."""
     (m, n, k), (bm, bn, bk) = shape, tiles
@@ -151,7 +152,7 @@ def gemm(
             y = p.read("b", (bk, bn), [at, col], [dk, dn])
         else:
             y = p.turn(p.read("b", (bn, bk), [col, at], [dn, dk]))
-        return [p.mma(x, y, acc)]
+        return [p.mma(x, y, acc, math)]
 
     (acc,) = p.loop(p.cdiv(dk, bk), [p.full(0, (bm, bn), total)], step, stages)
     if bias:
@@ -167,7 +168,8 @@ def gemm(
         arrays["bias"] = random(rng, (n,), out)
         exact = exact + arrays["bias"].astype(wide)
     arrays["c"] = unwritten((m, n), out)
-    bound = np.zeros(exact.shape) if dtype.is_integer else size * 1e-6 + near(exact, out)
+    loose = 2.0**-10 if math == "tf32" else 1e-6
+    bound = np.zeros(exact.shape) if dtype.is_integer else size * loose + near(exact, out)
     grid = (-(-m // bm), -(-n // bn))
     kernel = p.launched(("M", bm), ("N", bn))
     return Made(kernel, arrays, dict(zip("MNK", shape, strict=True)), grid, {"c": (exact, bound)})

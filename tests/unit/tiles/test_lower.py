@@ -172,7 +172,7 @@ def test_an_unguarded_edge_is_outside(monkeypatch):
     def plain(e, w, view):
         return e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
 
-    monkeypatch.setattr(access, "_guarded", plain)
+    monkeypatch.setattr(access, "guarded", plain)
     fails(gemm(), "E0404")
 
 
