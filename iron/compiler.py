@@ -11,6 +11,7 @@ from iron.ir.verify import verify
 from iron.passes import THREAD_PASSES, Pass, passes_for
 from iron.targets.target import Target
 from iron.tiles import sm90
+from iron.tiles.algebra import sink_scale
 from iron.tiles.lower import threads
 
 INTERPRETER = "interpreter"  # the target that runs tiles as they are
@@ -47,7 +48,7 @@ def _preferred(kernel: Kernel, target: Target | None) -> Kernel | None:
     if target is None or not target.has("sm_90") or not tiled(kernel):
         return None
     (_, fuse), *rest = passes_for(target)
-    found = sm90.lower(fuse(kernel), target)
+    found = sm90.lower(fuse(sink_scale(kernel)), target)
     if found is None:
         return None
     for _, run in rest:

@@ -20,6 +20,7 @@ from iron.targets.target import Target
 from iron.tiles import protocol, roles
 from iron.tiles.emitter import named
 from iron.tiles.order import numbers
+from iron.tiles.peel import peel
 from iron.tiles.ring import Ring
 from iron.tiles.sm90.fragments import Fragments
 from iron.tiles.sm90.plan import ROWS, Plan, Refused, plan
@@ -34,7 +35,7 @@ all that a thread can have."""
 def lower(kernel: Kernel, target: Target) -> Kernel | None:
     """The threads of the tile kernel `kernel` on `target`; None where this road refuses it."""
     try:
-        made = _Group(plan(kernel, target)).kernel()
+        made = _Group(_planned(kernel, target)).kernel()
     except Refused:
         return None
     protocol.check(made)
@@ -44,10 +45,15 @@ def lower(kernel: Kernel, target: Target) -> Kernel | None:
 def refusal(kernel: Kernel, target: Target) -> str:
     """Why `lower` gives None, as the end of a sentence; '' where it does not."""
     try:
-        _Group(plan(kernel, target)).kernel()
+        _Group(_planned(kernel, target)).kernel()
     except Refused as why:
         return str(why)
     return ""
+
+
+def _planned(kernel: Kernel, target: Target) -> Plan:
+    """The producer follows the program as it was written, consumers one without idle masks."""
+    return plan(kernel, peel(kernel), target)
 
 
 class _Group:
@@ -136,18 +142,24 @@ class _Group:
         b = self.b
         lone = b.emit("eq", held.thread, b.const(0, i32))
         program = roles.producer(self.source, self.plan.rings)
-        renamed = dict(zip(program.body.params, values.values(), strict=True))
-        role = Producer(b, self.plan, held, {**values, **renamed})
+        role = Producer(b, self.plan, held, self._named(values, program))
         role.only(lone, lambda: self._walk(role, program.body, extents))
 
     def _consumer(
         self, held: Held, values: dict[Value, Value], extents: Sequence[Value], number: Value
     ) -> None:
         self._limit(1)
-        role = Fragments(self.b, self.plan, held, dict(values), number)
+        role = Fragments(self.b, self.plan, held, self._named(values), number)
         role.start()
-        self._walk(role, self.source.body, extents)
+        self._walk(role, self.plan.program.body, extents)
         role.finish()
+
+    def _named(self, values: dict[Value, Value], *others: Kernel) -> dict[Value, Value]:
+        """The parameters by those of the source, of the consumers' program, and of others."""
+        out = dict(values)
+        for kernel in (self.plan.program, *others):
+            out.update(zip(kernel.body.params, values.values(), strict=True))
+        return out
 
     def _limit(self, which: int) -> None:
         if self.plan.consumers in LIMITS:

@@ -64,6 +64,9 @@ class Consumer(Role):
             if not _matrix(init):
                 continue
             param = body.params[1 + i]
+            if init in self.sums and self.last(init) <= self.at:
+                self.sums[param] = self.sums[op.results[i]] = self.sums[init]
+                continue
             held = self.registers(param)
             if _zeros(init) and self._chained(op, i):
                 self.begins[param] = body.params[0], low

@@ -53,9 +53,13 @@ class Operand:
 
 @dataclass(slots=True)
 class Plan:
-    """The decisions for one kernel. Each consumer has `rows` rows of every accumulator."""
+    """The decisions for one kernel, whose consumers run `program`, which means the same.
+
+    Each consumer has `rows` rows of every accumulator.
+    """
 
     kernel: Kernel
+    program: Kernel
     rings: tuple[Ring, ...]
     consumers: int
     rows: int
@@ -86,9 +90,9 @@ class Plan:
         return dict(self.kernel.schedule).get(name, default)
 
 
-def plan(kernel: Kernel, target: Target) -> Plan:
+def plan(kernel: Kernel, program: Kernel, target: Target) -> Plan:
     """The plan for `kernel` on `target`. Raises Refused."""
-    products = [op for op in kernel.body.walk() if op.name == "mma"]
+    products = [op for op in program.body.walk() if op.name == "mma"]
     if not products:
         raise Refused("it has no product")
     heights = {_shape(op.results[0])[0] for op in products}
@@ -99,11 +103,11 @@ def plan(kernel: Kernel, target: Target) -> Plan:
     consumers = dict(kernel.schedule).get("CONSUMERS", usual) or usual
     if height % (consumers * ROWS):
         raise Refused(f"{height} rows are no multiple of {ROWS} for each of {consumers} consumers")
-    made = Plan(kernel, rings(kernel), consumers, height // consumers)
+    made = Plan(kernel, program, rings(kernel), consumers, height // consumers)
     for op in products:
         _product(made, op)
     _registers(made, products)
-    for op in kernel.body.walk():
+    for op in program.body.walk():
         if op.name == "tile_write":
             made.targets[op] = _written(made, op)
     made.buffers = _buffers(made, target)
@@ -123,7 +127,7 @@ def _product(made: Plan, op: Op) -> None:
         if found is None:
             _computed(op.args[place], place)
             continue
-        operand = _operand(made.kernel, found, place)
+        operand = _operand(made.program, found, place)
         known = made.operands.setdefault(found.site, operand)
         if known != operand:
             raise Refused("one read is the factor of unlike products")
@@ -182,9 +186,10 @@ def _size(kernel: Kernel, value: Value) -> str | int:
 
 
 def _registers(made: Plan, products: list[Op]) -> None:
-    """Accumulators of one chain of products share their registers."""
+    """Products of one chain share their registers, and so do the copies of one."""
     first = [op for op in products if op.args[2].op is None or op.args[2].op.name != "mma"]
-    held = sum(made.blocks * _shape(op.results[0])[1] // 2 for op in first)
+    sites = {op.attr("site"): _shape(op.results[0])[1] for op in first}
+    held = sum(made.blocks * columns // 2 for columns in sites.values())
     if held > ACCUMULATED:
         raise Refused(f"its accumulators take {held} registers a thread, more than {ACCUMULATED}")
 
@@ -201,7 +206,7 @@ def _written(made: Plan, op: Op) -> Box | None:
     if value.type.elem not in (f16, bf16) or shape[1] % (PANEL_BYTES // 2):
         return None
     try:
-        where = box(made.kernel, op, shape)
+        where = box(made.program, op, shape)
     except Refused:
         return None
     return None if where.turned else where

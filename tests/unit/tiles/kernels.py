@@ -156,6 +156,7 @@ def attention(
     """Softmax attention of H heads over G heads of keys; `lse` in powers of 2."""
     i, h = groups(cdiv(S, BM), H)
     require(H % G == 0, "query heads are a multiple of key heads")
+    require(scale > 0, "the scale is above 0")
     g = h * G // H
     query = q[h].tiles(BM, HEAD)[i, 0]
     keys, values = k[g].tiles(BN, HEAD), v[g].tiles(BN, HEAD)
