@@ -39,6 +39,8 @@ from iron.worker.discover import kernels, modules
 from tests.unit.backends.spirv.test_latency import looked_up
 from tests.unit.ir.handmade import Handmade
 
+encoding = sys.modules[Encoder.__module__]
+
 
 def library() -> dict[str, Any]:
     """Every kernel and plan."""
@@ -132,7 +134,8 @@ def plain(opened: VulkanDriver) -> None:
 def large_grid(opened: VulkanDriver) -> None:
     """More groups along x than the device takes."""
     x, y = (opened.upload(np.zeros(32 * 70000, np.float32)) for _ in range(2))
-    with changed(launch, "rows", lambda groups, most: [Row(0, groups, 1)]):
+    rows = changed(launch, "rows", lambda groups, most: [Row(0, groups, 1)])
+    with rows, changed(encoding, "folded", lambda kernel, target: 1):
         opened.load(copying()).bind({"x": x, "y": y}, {}, {}, (70000,))()
         opened.synchronise()
 
@@ -215,6 +218,20 @@ def reading_anything(e: Encoder, op: Op) -> None:
         e.ids[result] = e.m.select(e.id(op.args[0]), yes, no)
 
 
+def few_groups(opened: VulkanDriver) -> None:
+    """A launch of fewer groups than a workgroup holds, on arrays with buffers of their own."""
+    with changed(memory, "CHUNK", 0):
+        x, y = (opened.upload(np.zeros(64, np.float32)) for _ in range(2))
+    opened.load(copying()).bind({"x": x, "y": y}, {}, {}, (2,))()
+    opened.synchronise()
+
+
+def groups_beyond(opened: VulkanDriver) -> None:
+    """The same, with the work of groups that the launch does not have."""
+    with changed(encoding, "where_there_is_one", lambda e, write: write()):
+        few_groups(opened)
+
+
 CONTROLS: dict[str, tuple[tuple[str, ...], bool, Callable[[VulkanDriver], None]]] = {
     "plain": ((), True, plain),
     "plain, on the device": (("gpu",), False, plain),
@@ -226,6 +243,8 @@ CONTROLS: dict[str, tuple[tuple[str, ...], bool, Callable[[VulkanDriver], None]]
     "in turns": (("sync",), True, in_turns),
     "without waiting": (("sync",), True, without_waiting),
     "outside": (("gpu",), False, outside),
+    "few groups": (("gpu",), False, few_groups),
+    "groups beyond": (("gpu",), False, groups_beyond),
     "guarded": (("gpu",), False, guarded_loads),
     "unguarded": (("gpu",), False, unguarded_loads),
 }

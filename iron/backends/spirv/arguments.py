@@ -41,6 +41,7 @@ class Field:
             "stride": f"{plain}_stride{self.axis}",
             "extent": f"extent{self.axis}",
             "first": "first_group",
+            "count": "group_count",
             "zero": "zero",
         }.get(self.kind, plain)
 
@@ -85,8 +86,8 @@ def read_back(kernel: Kernel) -> set[Value]:
     return made & used
 
 
-def block(kernel: Kernel, *, zero: bool = False) -> Block:
-    """The arguments that the body of `kernel` reads, with a `zero` if it is wanted."""
+def block(kernel: Kernel, *, zero: bool = False, count: bool = False) -> Block:
+    """The arguments that the body of `kernel` reads, with a `zero` or the `count` if wanted."""
     used = {a for op in kernel.body.walk() for a in op.args}
     wanted: list[tuple[str, str, int, DType]] = []
     for param, value in zip(kernel.params, kernel.body.params, strict=True):
@@ -105,8 +106,8 @@ def block(kernel: Kernel, *, zero: bool = False) -> Block:
         wanted.append(("first", "", 0, u32))
         axes = range(min(max(groups) + 1, kernel.rank - 1))
         wanted += [("extent", "", axis, u32) for axis in axes]
-    if zero:
-        wanted.append(("zero", "", 0, u32))
+    wanted += [("count", "", 0, u32)] if count else []
+    wanted += [("zero", "", 0, u32)] if zero else []
     return _placed(wanted)
 
 

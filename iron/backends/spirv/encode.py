@@ -15,6 +15,8 @@ import numpy as np
 
 from iron.analysis.zeros import signless
 from iron.backends.spirv import arguments
+from iron.backends.spirv.folding import COLLECTIVES, folded, unfolded, where_there_is_one
+from iron.backends.spirv.modes import float_modes
 from iron.backends.spirv.module import Module, Words
 from iron.backends.spirv.pairs import Pairs, pairs_of
 from iron.backends.spirv.words import (
@@ -32,8 +34,6 @@ from iron.ir.places import package_path
 from iron.ir.types import Tensor, element
 from iron.targets.target import Target
 
-COLLECTIVES = frozenset({"reduce", "scan", "exchange", "ballot"})
-
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -42,7 +42,7 @@ class Encoded:
     `bindings` names the storage buffers in the order of their binding numbers: tensor parameters,
     then `TABLES` where the kernel has constant tables, whose contents are `tables`. An argument
     block that is not pushed is the binding after those. `full` says that every subgroup must have
-    all its lanes.
+    all its lanes. A workgroup of the device does the work of `fold` groups of the kernel.
     """
 
     words: bytes
@@ -52,6 +52,7 @@ class Encoded:
     tables: bytes
     full: bool
     shared_bytes: int
+    fold: int = 1
 
 
 TABLES = ":tables"
@@ -107,6 +108,7 @@ class Encoder:
     guard: int = 0
     signless: frozenset[Value] = frozenset()
     block_of: arguments.Block = field(init=False)
+    fold: int = 1
     _layouts: dict[int, int] = field(default_factory=dict[int, int])
     _fields: dict[int, int] = field(default_factory=dict[int, int])
     _named: dict[str, int] = field(default_factory=dict[str, int])
@@ -116,7 +118,8 @@ class Encoder:
 
     def __post_init__(self) -> None:
         hidden = not self.target.has("exact_zero") and arguments.computes(self.kernel)
-        self.block_of = arguments.block(self.kernel, zero=hidden)
+        self.fold = folded(self.kernel, self.target)
+        self.block_of = arguments.block(self.kernel, zero=hidden, count=self.fold > 1)
         self.read_back = arguments.read_back(self.kernel)
         self.signless = signless(self.kernel)
         paired = (bf16, f16) if self.target.has("float16") else (bf16,)
@@ -277,7 +280,10 @@ class Encoder:
     def _thread_index(self) -> int:
         m = self.m
         if not (self.shuffles and self.together):
-            return m.load(m.input(BuiltIn.LocalInvocationIndex), m.u32)
+            local = m.load(m.input(BuiltIn.LocalInvocationIndex), m.u32)
+            if self.fold > 1:
+                local = m.op(Code.BitwiseAnd, local, m.number(self.kernel.threads - 1))
+            return local
         m.need(Capability.GroupNonUniform)
         simdgroup = m.load(m.input(BuiltIn.SubgroupId), m.u32)
         lane = m.load(m.input(BuiltIn.SubgroupLocalInvocationId), m.u32)
@@ -297,7 +303,8 @@ class Encoder:
         x, y = (m.put(Code.CompositeExtract, m.u32, place, axis) for axis in (0, 1))
         width = m.put(Code.CompositeExtract, m.u32, count, 0)
         inside = m.op(Code.IAdd, m.op(Code.IMul, y, width), x)
-        return m.op(Code.IAdd, self.argument("first"), inside)
+        at = m.op(Code.IAdd, self.argument("first"), inside)
+        return at if self.fold == 1 else unfolded(self, at)
 
     def once_named(self, name: str, make: Callable[[], int]) -> int:
         """A value made once, at the start of the function."""
@@ -356,19 +363,22 @@ class Encoder:
         m.need(Capability.Shader)
         main = m.fresh()
         m.name(main, kernel.name)
-        m.mode(main, Mode.LocalSize, kernel.threads, 1, 1)
+        m.mode(main, Mode.LocalSize, kernel.threads * self.fold, 1, 1)
         void = m.once(Code.TypeVoid)
         start = m.fresh()
         self._parameters()
         self.here = start
-        self.block(kernel.body)
+        if self.fold > 1:
+            where_there_is_one(self, lambda: self.block(kernel.body))
+        else:
+            self.block(kernel.body)
         m.do(Code.Return)
         m.do(Code.FunctionEnd)
         body, m.code = m.code, []
         m.do(Code.Function, void, main, 0, m.once(Code.TypeFunction, void))
         m.do(Code.Label, start)
         m.code += self.prologue + body
-        self._float_modes(main)
+        float_modes(self, main)
         return Encoded(
             m.binary(main, kernel.name),
             kernel.name,
@@ -377,6 +387,7 @@ class Encoder:
             self.tables,
             self.shuffles and self.together,
             self.shared_bytes,
+            self.fold,
         )
 
     def _parameters(self) -> None:
@@ -426,22 +437,3 @@ class Encoder:
         """True when threads may read what others wrote, behind a barrier."""
         names = {op.name for op in self.kernel.body.walk() if value in op.args}
         return "barrier" in {op.name for op in self.kernel.body.walk()} and "load" in names
-
-    def _float_modes(self, main: int) -> None:
-        """What the language promises of floats, as far as the device lets a module ask for it."""
-        m = self.m
-        wanted = (
-            ("denorm_preserve", Capability.DenormPreserve, Mode.DenormPreserve),
-            (
-                "signed_zero_inf_nan",
-                Capability.SignedZeroInfNanPreserve,
-                Mode.SignedZeroInfNanPreserve,
-            ),
-            ("round_to_even", Capability.RoundingModeRTE, Mode.RoundingModeRTE),
-        )
-        for feature, capability, mode in wanted:
-            for bits in (16, 32):
-                uses = bits == 32 or Capability.Float16 in m.capabilities
-                if uses and self.target.has(f"{feature}{bits}"):
-                    m.need(capability)
-                    m.mode(main, mode, bits)

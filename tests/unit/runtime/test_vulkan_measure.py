@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from iron.dtypes import bf16
+from iron.ir import scalar
 from iron.ir.core import Kernel
 from iron.ir.table import TABLE
 from iron.runtime.drivers.vulkan import measure
@@ -109,3 +110,36 @@ def test_subnormals_may_be_zero_where_the_device_says_so():
     assert measure.rounds_bfloat(USUAL, converting(flushed))
     keeps = replace(USUAL, features=USUAL.features | {"denorm_preserve32"})
     assert not measure.rounds_bfloat(keeps, converting(flushed))
+
+
+def computing(**wrong: Any) -> measure.Run:
+    """A device that rounds to even, but for the outputs in `wrong`."""
+
+    def run(kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
+        a, b, c = (arrays[n] for n in "abc")
+        with np.errstate(all="ignore"):
+            made = {
+                "half": a.astype(np.float16),
+                "sum": a + b,
+                "product": a * b,
+                "fused": scalar.fma(a, b, c),
+                "number": arrays["whole"].astype(np.float32),
+            }
+            made |= {name: change(made[name]) for name, change in wrong.items()}
+        for name, value in made.items():
+            arrays[name][:] = value
+
+    return run
+
+
+def nearer_zero(x: Host) -> Host:
+    return np.nextafter(x, np.zeros_like(x))
+
+
+def test_a_device_that_rounds_to_even_without_being_asked():
+    assert measure.rounds_to_even(USUAL, computing())
+
+
+@pytest.mark.parametrize("name", ["half", "sum", "product", "fused", "number"])
+def test_a_device_that_must_be_asked(name: str):
+    assert not measure.rounds_to_even(USUAL, computing(**{name: nearer_zero}))

@@ -157,18 +157,15 @@ class _Opened:
     def _measured(self, offered: Target) -> Target:
         """The target with what the device was seen to do. E0603 when its lanes are not as said."""
 
-        def run(kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
-            self.load(kernel).bind(arrays, {}, {}, (groups,))()
+        def trial(target: Target) -> measure.Run:
+            self.target = target
+            return self._run
 
-        unable = set[str]() if offered.has("bfloat16") else {"exact_bfloat"}
-        tried = measure.MEASURED - unable
-        self.target = replace(offered, features=offered.features | tried)
-        measure.check_lanes(offered, run)
-        found = measure.exactness(offered, run)
-        if "exact_bfloat" in tried and measure.rounds_bfloat(offered, run):
-            found |= {"exact_bfloat"}
-        near = measure.approximations(offered, run)
-        return replace(offered, features=offered.features | found, approximations=near)
+        folds = replace(offered, features=offered.features | {"folds_groups"})
+        return measure.measured(folds, trial)
+
+    def _run(self, kernel: Kernel, arrays: dict[str, Any], groups: int) -> None:
+        self.load(kernel).bind(arrays, {}, {}, (groups,))()
 
     def load(self, kernel: Kernel) -> VulkanExecutable:
         """A lowered kernel; what the device lacks for it is found when its first form is made."""

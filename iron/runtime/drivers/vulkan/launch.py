@@ -193,7 +193,7 @@ class Launch:
         code, device = self._form.code, self._form.pipeline.device
         most = device.found.limits.maxComputeWorkGroupCount[0]
         out: list[Dispatch] = []
-        for row in rows(math.prod(grid), most):
+        for row in rows(-(-math.prod(grid) // code.fold), most):
             block = bytearray(code.block.bytes)
             for field in code.block.fields:
                 raw = _word(field.dtype, _value(field, bound, values, grid, row))
@@ -298,6 +298,8 @@ def _value(
             return grid[field.axis]
         case "first":
             return row.first
+        case "count":
+            return math.prod(grid)
         case "zero":
             return 0
         case _:

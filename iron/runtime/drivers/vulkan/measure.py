@@ -12,11 +12,12 @@ the `fast_` kind are the device's own where they are within the bounds of their 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DType, bf16, f32, i32, u32
+from iron.dtypes import DType, bf16, f16, f32, i32, u32
 from iron.errors import error
 from iron.ir import scalar
 from iron.ir.build import Builder
@@ -25,7 +26,8 @@ from iron.ir.table import TABLE
 from iron.ir.types import tensor
 from iron.targets.target import Approximation, Target
 
-MEASURED = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero", "exact_bfloat"})
+EXACT = frozenset({"fused_fma", "exact_division", "exact_sqrt", "exact_zero"})
+MEASURED = EXACT | {"exact_bfloat", "even_by_default"}
 FAST = ("fast_exp2", "fast_rcp", "fast_rsqrt")
 FAST_COUNT = 1 << 14
 COUNT = 1024
@@ -38,6 +40,24 @@ Run = Callable[[Kernel, dict[str, Any], int], None]
 """Loads and launches a kernel over a number of groups, on host arrays."""
 
 Host = np.ndarray[Any, Any]
+
+
+def measured(offered: Target, trial: Callable[[Target], Run]) -> Target:
+    """`offered` with what the device was seen to do. E0603 when its lanes are not as it says.
+
+    `trial` gives what runs kernels that are compiled for a target.
+    """
+    unable = set[str]() if offered.has("bfloat16") else {"exact_bfloat"}
+    tried = replace(offered, features=offered.features | MEASURED - unable)
+    run = trial(tried)
+    check_lanes(offered, run)
+    found = exactness(offered, run)
+    if "exact_bfloat" not in unable and rounds_bfloat(offered, run):
+        found |= {"exact_bfloat"}
+    if "fused_fma" in found and rounds_to_even(offered, run):
+        found |= {"even_by_default"}
+    made = replace(offered, features=offered.features | found)
+    return replace(made, approximations=approximations(made, trial(made)))
 
 
 def check_lanes(target: Target, run: Run) -> None:
@@ -136,6 +156,51 @@ def _computing(simd: int, names: list[str]) -> Kernel:
 def _place(b: Builder, thread: Value, threads: int) -> Value:
     start = b.emit("mul", b.emit("group", attrs=(0, i32)), b.const(threads, i32))
     return b.emit("add", start, thread)
+
+
+def rounds_to_even(target: Target, run: Run) -> bool:
+    """Whether sums, products and conversions round to even where a module does not ask for it."""
+    a, b, c = operands()
+    whole = a.view(np.int32)
+    with scalar.quiet():
+        wanted = {
+            "sum": a + b,
+            "product": a * b,
+            "fused": scalar.fma(a, b, c),
+            "number": whole.astype(np.float32),
+        }
+        half = a.astype(np.float16)
+    got = {name: np.zeros(COUNT, np.float32) for name in (*wanted, "reciprocal")}
+    halves = np.zeros(COUNT, np.float16)
+    arrays = {"a": a, "b": b, "c": c, "whole": whole, "half": halves, **got}
+    run(_by_default(target.simd, list(got)), arrays, COUNT // (2 * target.simd))
+    preserved = target.has("denorm_preserve32")
+    right = halves.view(np.uint16) == half.view(np.uint16)
+    right |= (half != half) & (halves != halves) | (np.abs(half) < 2.0**-14) & (halves == 0)
+    same_all = all(same(got[name], want, preserved) for name, want in wanted.items())
+    return same_all and bool(right.all())
+
+
+def _by_default(simd: int, names: list[str]) -> Kernel:
+    """A fast reciprocal among the rest: the reason not to ask."""
+
+    def body(b: Builder, *tensors: Value) -> None:
+        at = _place(b, b.emit("thread", attrs=(i32,)), 2 * simd)
+        x, y, z, whole = (b.emit("load", t, at, attrs=(0,)) for t in tensors[:4])
+        made = (
+            b.emit("cast", x, attrs=(f16,)),
+            b.emit("add", x, y),
+            b.emit("mul", x, y),
+            b.emit("fma", x, y, z),
+            b.emit("cast", whole, attrs=(f32,)),
+            b.emit("fast_rcp", x),
+        )
+        for tensor_, value in zip(tensors[4:], made, strict=True):
+            b.emit_all("store", (tensor_, at, value))
+
+    sides = [("a", f32, "in"), ("b", f32, "in"), ("c", f32, "in"), ("whole", i32, "in")]
+    sides += [("half", f16, "out"), *((name, f32, "out") for name in names)]
+    return _kernel("by_default", sides, body, 2 * simd, simd)
 
 
 # --- functions that may be approximate ------------------------------------------------------------

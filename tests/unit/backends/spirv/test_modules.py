@@ -38,13 +38,13 @@ PLAIN = replace(MODERN, features=MODERN.features - {"exact_bfloat"}, approximati
 
 
 def encoded(name: str, target=USUAL) -> Encoded:
-    return encode(lower(choose(KERNELS[name], target, None, {}).kernel), target)
+    return encode(lower(choose(KERNELS[name], target, None, {}).kernel, target), target)
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_form_of_a_kernel_is_a_valid_module(name: str):
     for target in (USUAL, LEAST):
-        lowered = lower(choose(KERNELS[name], target, None, {}).kernel)
+        lowered = lower(choose(KERNELS[name], target, None, {}).kernel, target)
         for form in forms(lowered, lambda body, words, target=target: encode(body, target, words)):
             assert complaint(form.code.words) == "", form.aligned
 
