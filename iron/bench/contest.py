@@ -74,7 +74,7 @@ def contest(
             yield said
     assert verified is not None
     yield "compile"
-    call = _Call(point, driver, found)
+    call = Call(point, driver, found)
     with use(driver):
         call.handle()
         driver.synchronise()
@@ -100,7 +100,7 @@ def contest(
     yield _row(point, call, verified, spreads, entries, reports, scale, options)
 
 
-class _Call:
+class Call:
     """The kernel's own call, bound on the driver, with what binding and calling cost."""
 
     def __init__(self, point: Point, driver: Driver, found: Given) -> None:
@@ -171,7 +171,7 @@ def _uploaded(value: Any, driver: Driver) -> Any:
 
 
 def _entries(
-    point: Point, call: _Call, want: Mapping[str, Array], options: Options
+    point: Point, call: Call, want: Mapping[str, Array], options: Options
 ) -> Iterator[str | Entry | Row]:
     """The peers that computed the same, each named before it runs; rows for the others."""
     kernel, device = point.case.kernel.name, call.driver.device
@@ -204,7 +204,7 @@ def _entries(
 
 
 def _elsewhere(
-    call: _Call, want: Mapping[str, Array], beside: Beside | None, options: Options
+    call: Call, want: Mapping[str, Array], beside: Beside | None, options: Options
 ) -> Iterator[str | Entry | Row]:
     """The same kernel on another driver, as a peer."""
     if beside is None:
@@ -217,7 +217,7 @@ def _elsewhere(
         return
     yield f"peer {name}"
     try:
-        there = _Call(call.point, other, call.found)
+        there = Call(call.point, other, call.found)
         with use(other):
             there.handle()
         error = difference(there.results(), want)
@@ -236,7 +236,7 @@ def _elsewhere(
 
 def _row(
     point: Point,
-    call: _Call,
+    call: Call,
     verified: Verified,
     spreads: Mapping[str, Spread],
     entries: list[Entry],

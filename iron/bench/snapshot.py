@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from iron.bench.metrics import Figures, figures, flat
 from iron.bench.tree import Tree
 from iron.errors import KernelError, error
 from iron.quant.atomic import replace
+from iron.runtime import device
 
 SCHEMA: Final = 1
 
@@ -133,5 +133,4 @@ def _no_snapshot(source: str, why: str) -> KernelError:
 
 def slug(machine: Mapping[str, Any]) -> str:
     """The machine's name for a folder: `amd-epyc-9b14`."""
-    text = re.sub(r"\((r|tm|c)\)", "", str(machine.get("device", "unknown")).lower())
-    return "-".join(re.findall(r"[a-z0-9]+", text)) or "unknown"
+    return device.slug(str(machine.get("device", "unknown")))

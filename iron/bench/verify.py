@@ -50,7 +50,7 @@ class Wrong(Exception):
 def verify(point: Point, driver: Driver, found: Given, seed: int) -> Iterator[str | Verified]:
     """Says what it does, and last how the kernel was verified. Raises `Wrong`."""
     worst, ran = 0.0, 0
-    for case in _like(point):
+    for case in like(point):
         yield f"case {case.label}"
         verdict = run_case(case, driver.name, seed)
         _must_pass(verdict)
@@ -81,7 +81,7 @@ def _must_pass(verdict: Verdict) -> None:
         raise Wrong(f"{verdict.label}: {verdict.message}")
 
 
-def _like(point: Point) -> list[ConcreteCase]:
+def like(point: Point) -> list[ConcreteCase]:
     """A few cases with the bench's dtypes, formats and Consts, spread over all there are.
 
     The launch chooses among a kernel's alternatives, as it does for the bench. Where no case has

@@ -19,8 +19,10 @@ from iron.cli.changes import print_changes
 from iron.cli.configuration import Configuration, load
 from iron.cli.output import JsonFlag, console, print_json
 from iron.cli.test import worker_command
+from iron.cli.tune import search
 from iron.errors import error
 from iron.report.bench_page import page
+from iron.runtime import tune as tuning
 from iron.runtime.driver import BACKENDS
 from iron.worker.campaign import Campaign
 from iron.worker.season import Season, Timed
@@ -84,6 +86,12 @@ def run(
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Time a tree with uncommitted changes.")
     ] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Search each kernel's `tune` space and keep the fastest.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="With --tune: search what is known, too.")
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Five turns: to see that it works, not how fast.")
     ] = False,
@@ -108,7 +116,7 @@ def run(
         checked(beside)
     resolved = load({"timeout": timeout, "memory": memory, "seed": seed})
     folder = resolved.project or Path.cwd()
-    tree = clean(folder, allow_dirty)
+    tree = clean(folder, allow_dirty or tune)
     season = Season(
         campaign(resolved, backend, tuple(filter or ()), dtypes),
         cold=not warm,
@@ -116,6 +124,8 @@ def run(
         beside=beside,
         limits=QUICK if quick else {},
     )
+    if tune or tuning.mode() == "on":
+        _tune(replace(season, again=again), json, tune)
     found = collect(season, tree, shown=not json)
     if output is not None:
         snapshot.save(found, output)
@@ -132,6 +142,15 @@ def run(
         raise typer.Exit(2)
     if found["faults"] or (changes and changes.of("slower")):
         raise typer.Exit(1)
+
+
+def _tune(season: Season, json: bool, last: bool) -> None:
+    """Searches; where that is not the `last` thing asked for, goes on when nothing was wrong."""
+    red, stopped = search(season, json, quiet=json and not last)
+    if stopped:
+        raise typer.Exit(130)
+    if last or red:
+        raise typer.Exit(1 if red else 0)
 
 
 def checked(backend: str) -> str:

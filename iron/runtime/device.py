@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iron.errors import KernelError
-from iron.runtime.driver import BACKENDS, driver
+from iron.runtime.driver import BACKENDS, Driver, driver
 from iron.targets.target import Target
 
 RUNS = {
@@ -74,6 +75,18 @@ def report(name: str) -> Report:
         return Report(name, runs, None, f"no module named {absent.name}", INSTALL.get(name, ""))
     told = processor if name == "cpu" else getattr(opened, "facts", dict)
     return Report(name, runs, target, facts=told())
+
+
+def device_of(opened: Driver) -> str:
+    """The device's own name: the GPU's, the processor's, or the target's."""
+    facts = processor() if opened.name == "cpu" else getattr(opened, "facts", dict)()
+    return str(facts.get("gpu") or facts.get("processor") or opened.target().name)
+
+
+def slug(device: str) -> str:
+    """A device's name for a file or folder: `amd-epyc-9b14`."""
+    text = re.sub(r"\((r|tm|c)\)", "", device.lower())
+    return "-".join(re.findall(r"[a-z0-9]+", text)) or "unknown"
 
 
 def processor() -> dict[str, Any]:

@@ -22,7 +22,7 @@ from iron.lang.declare import KernelFunction, PlanFunction
 from iron.lang.dim import evaluate as size_of
 from iron.lang.parameter import ParamSpec
 from iron.quant.tensor import QTensor
-from iron.runtime import plan
+from iron.runtime import plan, tune
 from iron.runtime.aliasing import check_overlaps, check_self_overlap
 from iron.runtime.arguments import Arguments, Declared, arrange
 from iron.runtime.arrays import Array, allocate, describe
@@ -105,6 +105,12 @@ def bind(
     executable = found.loaded.executable
     launch = executable.bind(memory, numbers, found.binding.dims, found.extents)
     return Handle(launch, results, tuple(a.owner for a in arrays.values()), (executable,))
+
+
+def place(fn: KernelFunction, kwargs: Mapping[str, Any]) -> str:
+    """Where a call with these arguments stands among tuned ones; see `tune.place`."""
+    arguments = arrange(fn, (), kwargs)
+    return tune.place(fn, _described(fn, arguments)[1], arguments.consts)
 
 
 def prepare(
@@ -252,7 +258,8 @@ def _choose(
     failure: KernelError | None = None
     unread: KernelError | None = None  # what failed for its Consts alone says less about the call
     target = driver.target()
-    for consts in candidates(fn, target, arguments.consts):
+    tuned = tune.known(fn, driver, described, arguments.consts)
+    for consts in candidates(fn, target, arguments.consts, tuned):
         binding = bind_arguments(
             fn,
             described,

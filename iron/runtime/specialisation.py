@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -51,17 +52,21 @@ def load(fn: KernelFunction, binding: Binding, driver: Driver) -> Specialised:
 
 
 def candidates(
-    fn: KernelFunction, target: Target, given: Mapping[str, Any]
+    fn: KernelFunction,
+    target: Target,
+    given: Mapping[str, Any],
+    tuned: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The Consts to try, best first: the kernel's choices for the target under its schedule.
 
-    What the caller gave is never changed. On a CPU a group is one simdgroup wide unless a choice,
+    What was `tuned` goes before either, and is given up where nothing else fits with it. What the
+    caller gave is never changed. On a CPU a group is one simdgroup wide unless a choice,
     a schedule or the caller says otherwise, and the declared width is tried after that.
     """
     scheduled = _scheduled(fn, target)
     seen: list[dict[str, Any]] = []
-    for choice in fn.choices(target.family) or [{}]:
-        consts = {**scheduled, **choice, **given}
+    for found, choice in product([tuned, {}] if tuned else [{}], fn.choices(target.family) or [{}]):
+        consts = {**scheduled, **choice, **found, **given}
         for attempt in _widths(fn, target, consts):
             if attempt not in seen:
                 seen.append(attempt)

@@ -36,13 +36,19 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Season:
-    """What to time. `campaign` says which kernels and how workers are started."""
+    """What to time. `campaign` says which kernels and how workers are started.
+
+    With `tune` a row is the fastest configuration of a bench that has some, searched `again` where
+    that is known.
+    """
 
     campaign: Campaign
     cold: bool = True
     peers: tuple[str, ...] = ()
     beside: str = ""
     limits: dict[str, Any] = field(default_factory=dict[str, Any])
+    tune: bool = False
+    again: bool = False
     beat: Callable[[str, str], None] | None = None
 
     @property
@@ -79,14 +85,14 @@ class Season:
                     )
                 continue
             blank = Timed(self.backend, point["kernel"], point["tags"], point["shape"])
-            if self.campaign.chosen(blank.name):
+            if self.campaign.chosen(blank.name) and (point["space"] > 1 or not self.tune):
                 yield self._point(worker, module, point["index"], blank)
 
     def _point(self, worker: Worker, module: str, index: int, blank: Timed) -> Timed:
         without: list[str] = []
         while True:
             request: Message = {
-                "do": "bench",
+                "do": "tune" if self.tune else "bench",
                 "module": module,
                 "kernel": blank.kernel,
                 "index": index,
@@ -96,6 +102,7 @@ class Season:
                 "without": without,
                 "seed": self.campaign.seed,
                 "limits": self.limits,
+                "again": self.again,
             }
             said: list[str] = []
             done = self._ask(worker, request, blank, said)

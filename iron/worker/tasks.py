@@ -51,7 +51,7 @@ def handler(judge: Judge, timing: Answer | None = None) -> Answer:
         elif do == "build":
             found = cases(request["module"], request["kernel"])
             yield from compiling.answer(request, found)
-        elif timing is not None and do in ("benches", "bench"):
+        elif timing is not None and do in ("benches", "bench", "tune"):
             yield from timing(request)
         else:
             raise ProtocolError(f"unknown request {do!r}")

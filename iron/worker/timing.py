@@ -6,13 +6,14 @@ Between the parts of a row it sends a beat, so that silence means a hanging kern
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from iron.bench.ceilings import Scale, flush
-from iron.bench.contest import Options, contest
+from iron.bench.contest import Options, Row, contest
 from iron.bench.measure import Beside
 from iron.bench.points import Point, points
+from iron.bench.search import search, space
 from iron.bench.verify import Wrong
 from iron.check.expand import Declared
 from iron.check.tolerance import CaseError
@@ -32,14 +33,17 @@ class Timing:
         self._beside: dict[tuple[str, bool], Beside] = {}
 
     def __call__(self, request: Message) -> Iterator[Message]:
-        """Answers `benches`, the list of a module, and `bench`, the row of one."""
+        """Answers `benches`, the list of a module, `bench`, the row of one, and `tune`, the
+        fastest configuration of one."""
         found = discover.kernels(request["module"])
         if request["do"] == "benches":
             for name, kernel in found.items():
                 yield from self._listing(name, kernel, set(request["dtypes"]))
             return
-        kernel = found[request["kernel"]]
-        yield from self._row(points(kernel)[request["index"]], request)
+        point = points(found[request["kernel"]])[request["index"]]
+        yield from self._told(
+            self._search if request["do"] == "tune" else self._row, point, request
+        )
 
     def _listing(self, name: str, kernel: Declared, dtypes: set[str]) -> Iterator[Message]:
         try:
@@ -56,23 +60,18 @@ class Timing:
                     "index": index,
                     "tags": point.tags,
                     "shape": point.shape,
+                    "space": len(space(kernel, point.case)),
                 }
 
-    def _row(self, point: Point, request: Message) -> Iterator[Message]:
-        options = Options(
-            cold=request["cold"],
-            peers=tuple(request["peers"]),
-            without=tuple(request["without"]),
-            seed=request["seed"],
-            limits=request.get("limits", {}),
-        )
+    def _told(
+        self, run: Callable[[Point, Message], Iterator[str | Row]], point: Point, request: Message
+    ) -> Iterator[Message]:
         chosen = driver(self._backend)
         if self._scale is None:
             yield {"type": "beat", "text": "ceilings"}
             self._scale = Scale(chosen)
         try:
-            other = self._other(request.get("beside", ""), options.cold)
-            for said in contest(point, chosen, self._scale, options, other):
+            for said in run(point, request):
                 if isinstance(said, str):
                     yield {"type": "beat", "text": said}
                 else:
@@ -81,6 +80,30 @@ class Timing:
             yield {"type": "fault", "kind": "wrong", "text": str(fault)}
         except CaseError as fault:
             yield {"type": "fault", "kind": "error", "text": f"bench: {fault}"}
+
+    def _row(self, point: Point, request: Message) -> Iterator[str | Row]:
+        options = Options(
+            cold=request["cold"],
+            peers=tuple(request["peers"]),
+            without=tuple(request["without"]),
+            seed=request["seed"],
+            limits=request.get("limits", {}),
+        )
+        assert self._scale is not None
+        other = self._other(request.get("beside", ""), options.cold)
+        yield from contest(point, driver(self._backend), self._scale, options, other)
+
+    def _search(self, point: Point, request: Message) -> Iterator[str | Row]:
+        assert self._scale is not None
+        return search(
+            point,
+            driver(self._backend),
+            self._scale,
+            request["cold"],
+            request["seed"],
+            request.get("limits", {}),
+            request.get("again", False),
+        )
 
     def _other(self, backend: str, cold: bool) -> Beside | None:
         """Where the kernel runs too, with what empties the caches there."""
@@ -95,12 +118,12 @@ class Timing:
 
 def machine(chosen: Driver) -> dict[str, Any]:
     """What the figures were measured on: device, driver, compiler."""
-    from iron.runtime.device import report
+    from iron.runtime.device import device_of, report
 
     facts = dict(report(chosen.name).facts)
     target = chosen.target()
     return {
-        "device": str(facts.get("gpu") or facts.get("processor") or target.name),
+        "device": device_of(chosen),
         "target": " ".join(t for t in (target.name, target.cpu) if t),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
