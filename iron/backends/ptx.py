@@ -76,8 +76,8 @@ _PLAIN = {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }}""",
     "iron_wgmma_wait": f"""
-{_HEAD} void iron_wgmma_wait() {{
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+template <int pending> {_HEAD} void iron_wgmma_wait() {{
+  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }}""",
     "iron_stmatrix": f"""
 {_HEAD} void iron_stmatrix(void* part, i32 rows, i32 row, i32 column, u32 a, u32 b, u32 c, u32 d) {{
@@ -347,8 +347,8 @@ def _moved(name: str, t: Tensor, k_major: bool, step: int) -> str:
 
 
 def wgmma_wait(r: Renderer, op: Op) -> None:
-    """All groups."""
-    r.line("iron_wgmma_wait();")
+    """Each product is a group."""
+    r.line(f"iron_wgmma_wait<{op.attrs[0]}>();")
 
 
 def pair(r: Renderer, op: Op) -> None:

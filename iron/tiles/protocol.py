@@ -43,8 +43,9 @@ class _State:
         default_factory=lambda: dict[Value, tuple[Value, set[Value]]]()
     )
     full: dict[Value, Value] = field(default_factory=lambda: dict[Value, Value]())
-    reading: set[Value] = field(default_factory=lambda: set[Value]())
-    summing: set[Value] = field(default_factory=lambda: set[Value]())
+    flying: list[tuple[set[Value], set[Value]]] = field(
+        default_factory=lambda: list[tuple[set[Value], set[Value]]]()
+    )
     buffers: dict[Value, int] = field(default_factory=lambda: dict[Value, int]())
     leaving: bool = False
 
@@ -54,8 +55,7 @@ class _State:
             self.opened,
             claimed,
             dict(self.full),
-            set(self.reading),
-            set(self.summing),
+            list(self.flying),
             dict(self.buffers),
             self.leaving,
         )
@@ -64,8 +64,7 @@ class _State:
         """What may be so after either of two ways."""
         self.claimed.update(other.claimed)
         self.full.update(other.full)
-        self.reading |= other.reading
-        self.summing |= other.summing
+        self.flying += [f for f in other.flying if f not in self.flying]
         for held, what in other.buffers.items():
             self.buffers[held] = max(what, self.buffers.get(held, FREE), key=_WORST.index)
         self.leaving = self.leaving or other.leaving
@@ -124,7 +123,7 @@ class _Walk:
         """The group ends."""
         if self.state.leaving:
             self.fault("the group ends while bulk stores read its memory")
-        if self.state.summing:
+        if self.state.flying:
             self.fault("the group ends before its products are awaited")
 
     # --- the producer -----------------------------------------------------------------------------
@@ -170,33 +169,31 @@ class _Walk:
         ring, slot = op.args
         if self.state.full.get(ring) is not slot:
             self.fault(f"a slot of {_name(ring)} is freed that was not awaited")
-        if ring in self.state.reading:
+        if any(ring in rings for rings, _ in self.state.flying):
             self.fault(f"a slot of {_name(ring)} is freed while a product reads it")
         self.state.full.pop(ring, None)
 
     def wgmma(self, op: Op) -> None:
-        self._reads(op.args[1], op.args[2])
-        self._reads(op.args[4], op.args[5])
-        self.state.summing.add(op.args[0])
+        rings = self._reads(op.args[1], op.args[2]) | self._reads(op.args[4], op.args[5])
+        self.state.flying.append((rings, {op.args[0]}))
 
-    def _reads(self, part: Value, slot: Value) -> None:
+    def _reads(self, part: Value, slot: Value) -> set[Value]:
         ring = _ring(part)
         if ring is None or self.state.full.get(ring) is not slot:
             self.fault(f"a product reads {_name(part)} before its slot is full")
-        else:
-            self.state.reading.add(ring)
+            return set()
+        return {ring}
 
     def wgmma_a(self, op: Op) -> None:
-        self._reads(op.args[2], op.args[3])
-        self.state.summing.update(op.args[:2])
+        self.state.flying.append((self._reads(op.args[2], op.args[3]), set(op.args[:2])))
 
     def wgmma_wait(self, op: Op) -> None:
-        self.state.reading = set()
-        self.state.summing = set()
+        pending = op.attr("pending")
+        self.state.flying = self.state.flying[-pending:] if pending else []
 
     def access(self, op: Op) -> None:
         """Of a thread: registers of a sum."""
-        if op.args[0] in self.state.summing:
+        if any(op.args[0] in held for _, held in self.state.flying):
             self.fault(f"{_name(op.args[0])} is touched before its products are awaited")
 
     # --- what leaves ------------------------------------------------------------------------------

@@ -27,6 +27,17 @@ ATTRIBUTES = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0}
 ATTRIBUTES |= {"MULTIPROCESSOR_COUNT": 132}
 
 
+class TensorMap:
+    """What a map was made from, and 128 bytes at an address."""
+
+    def __init__(self, made: SimpleNamespace) -> None:
+        self.made = made
+        self.bytes = (ctypes.c_ubyte * 128)()
+
+    def getPtr(self) -> int:
+        return ctypes.addressof(self.bytes)
+
+
 class FakeCuda:
     """One GPU of compute capability 9.0."""
 
@@ -39,6 +50,15 @@ class FakeCuda:
         )
         self.CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_NONE=0)
         self.version, self.devices, self.memory = version, devices, memory
+        self.CUtensorMapDataType = SimpleNamespace(
+            CU_TENSOR_MAP_DATA_TYPE_BFLOAT16="bf16", CU_TENSOR_MAP_DATA_TYPE_FLOAT16="f16"
+        )
+        self.CUtensorMapInterleave = SimpleNamespace(CU_TENSOR_MAP_INTERLEAVE_NONE=0)
+        self.CUtensorMapSwizzle = SimpleNamespace(CU_TENSOR_MAP_SWIZZLE_128B="swizzle128")
+        self.CUtensorMapL2promotion = SimpleNamespace(CU_TENSOR_MAP_L2_PROMOTION_L2_256B=3)
+        self.CUtensorMapFloatOOBfill = SimpleNamespace(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE=0)
+        self.cuuint32_t = self.cuuint64_t = int
+        self.maps: list[TensorMap] = []
         self.calls: list[str] = []
         self.launches: list[SimpleNamespace] = []
         self.held: dict[int, Any] = {}
@@ -144,6 +164,24 @@ class FakeCuda:
         self.launches.append(launch)
         self.program(launch)
         return (OK,)
+
+    # --- tensor maps ---
+
+    def cuTensorMapEncodeTiled(self, *given: Any) -> tuple[Any, ...]:
+        kind, rank, address, sizes, steps, box, strides, *rest = given
+        self.calls.append("cuTensorMapEncodeTiled")
+        assert address % 16 == 0, "a map begins at a multiple of 16 bytes"
+        assert len(sizes) == len(box) == len(strides) == rank == len(steps) + 1
+        assert all(s % 16 == 0 for s in steps)
+        assert all(n > 0 for n in sizes)
+        assert all(0 < n <= 256 for n in box)
+        assert all(s == 1 for s in strides)
+        assert rest[1] == "swizzle128"
+        made = TensorMap(
+            SimpleNamespace(kind=kind, address=address, sizes=sizes, steps=steps, box=box)
+        )
+        self.maps.append(made)
+        return OK, made
 
     # --- memory ---
 

@@ -251,9 +251,11 @@ wgmma_a = defop(
 )
 wgmma_wait = defop(
     "wgmma_wait",
+    attrs="pending",
+    defaults=(0,),
     infer=_nothing,
     traits=EFFECT,
-    doc="Waits for every product that the warpgroup started.",
+    doc="Waits until at most `pending` of the products that the warpgroup started run, the last.",
 )
 pair = defop(
     "pair",

@@ -22,12 +22,13 @@ from iron.tiles.emitter import named
 from iron.tiles.order import numbers
 from iron.tiles.peel import peel
 from iron.tiles.ring import Ring
+from iron.tiles.skew import skew
 from iron.tiles.sm90.fragments import Fragments
 from iron.tiles.sm90.plan import ROWS, Plan, Refused, plan
 from iron.tiles.sm90.produce import Producer
 from iron.tiles.sm90.role import Held, Role
 
-LIMITS = {2: (40, 232), 3: (32, 160)}
+LIMITS = {2: (24, 240), 3: (32, 160)}
 """Registers of a thread of the producer and of consumers, by the number of these; one consumer has
 all that a thread can have."""
 
@@ -52,8 +53,10 @@ def refusal(kernel: Kernel, target: Target) -> str:
 
 
 def _planned(kernel: Kernel, target: Target) -> Plan:
-    """The producer follows the program as it was written, consumers one without idle masks."""
-    return plan(kernel, peel(kernel), target)
+    """The producer follows the program as it was written, consumers one without idle masks, in
+    which products overlap where the schedule asks for it."""
+    program = skew(kernel) if dict(kernel.schedule).get("OVERLAP") else kernel
+    return plan(kernel, peel(program), target)
 
 
 class _Group:

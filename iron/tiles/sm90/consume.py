@@ -6,7 +6,7 @@ at the end of its block; a slot is freed there, as soon as the last product that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from iron.dtypes import bool_, f32
 from iron.ir.build import Builder
@@ -33,7 +33,8 @@ class Consumer(Role):
         named(self.lane, "lane")
         self.sums: dict[Value, list[Value]] = {}  # an accumulator's registers, 64 rows each
         self.begins: dict[Value, tuple[Value, Value]] = {}  # of a carried sum: counter, first turn
-        self.flying = False
+        self.packed: dict[Value, list[Value]] = {}  # words of a carried matrix of 16-bit floats
+        self.flying: list[tuple[list[Value], set[Ring]]] = []  # sums and rings of products
         self.waited: set[Ring] = set()
         self.left: dict[Ring, int] = {}  # products of this block that have yet to read a slot
 
@@ -64,6 +65,9 @@ class Consumer(Role):
             if not _matrix(init):
                 continue
             param = body.params[1 + i]
+            if element(init.type) is not f32:
+                self.packed[param] = self.packed[op.results[i]] = self.words(init)
+                continue
             if init in self.sums and self.last(init) <= self.at:
                 self.sums[param] = self.sums[op.results[i]] = self.sums[init]
                 continue
@@ -83,11 +87,33 @@ class Consumer(Role):
         left = super().turn(op)
         params = op.regions[0].params[1:]
         for param, value in zip(params, carried(op), strict=True):
-            if not _matrix(value) or self.sums[value] is self.sums[param]:
+            if not _matrix(value):
                 continue
-            if any(self.sums.get(p) is self.sums[value] for p in params):
+            if param in self.packed:
+                self.pack(self.packed[param], value)
+                continue
+            held = self.sums.get(value)
+            if held is not None and any(self.sums.get(p) is held for p in params if p is not param):
                 raise Refused("carried matrices change places")
-            self.fill(self.sums[param], value)
+            if held is not self.sums[param]:
+                self.fill(self.sums[param], value)
+        return left
+
+    def branch(self, op: Op) -> None:
+        """Sums that a branch leaves have registers of their own."""
+        for result in op.results:
+            if _matrix(result):
+                if element(result.type) is not f32:
+                    raise Refused("a branch leaves a matrix of 16-bit floats")
+                self.sums[result] = self.registers(result)
+        super().branch(op)
+
+    def side(self, op: Op, region: Block) -> list[list[Value]]:
+        """Each side puts its sums there."""
+        left = super().side(op, region)
+        for value, result in zip(region.yielded, op.results, strict=True):
+            if _matrix(value):
+                self.fill(self.sums[result], value)
         return left
 
     def _chained(self, op: Op, i: int) -> bool:
@@ -155,6 +181,10 @@ class Consumer(Role):
         """A matrix of 16-bit floats as a product's factor, for each 64 rows."""
         raise NotImplementedError
 
+    def pack(self, arrays: list[Value], value: Value) -> None:
+        """Puts a matrix of 16-bit floats into words."""
+        raise NotImplementedError
+
     def last(self, value: Value) -> int:
         """The op of this block after which nothing reads `value`."""
         raise NotImplementedError
@@ -179,7 +209,7 @@ class Consumer(Role):
             row = b.emit("add", first, self.number(i * ROWS))
             b.emit_all("wgmma", (held, *left, row, *right, keep), (left_k, right_k))
         self.sums[op.results[0]] = sums
-        self.flying = True
+        self.flying.append(([*sums, *words], self._rings(op)))
         for ring in self._rings(op):
             self.left[ring] -= 1
 
@@ -203,17 +233,24 @@ class Consumer(Role):
             held = copied
         return held, b.const(True, bool_)
 
-    def settle(self) -> None:
-        """Awaits the products, then frees the slots that no product of this block reads again."""
-        if not self.flying:
+    def settle(self, touched: Collection[Value] | None = None) -> None:
+        """Awaits the products of these registers (None: all), then frees the slots that no product
+        of this block reads again."""
+        ends = [i for i, (held, _) in enumerate(self.flying, 1) if _meet(held, touched)]
+        if not ends:
             return
-        self.b.emit_all("wgmma_wait")
-        self.flying = False
-        for ring in sorted(self.waited, key=lambda r: r.sites):
+        self.b.emit_all("wgmma_wait", (), (len(self.flying) - ends[-1],))
+        self.flying = self.flying[ends[-1] :]
+        read = {ring for _, rings in self.flying for ring in rings}
+        for ring in sorted(self.waited - read, key=lambda r: r.sites):
             if not self.left[ring]:
                 self.b.emit_all("ring_free", (self.held.barriers[ring], self.turns[ring].slot))
                 self.advance(ring)
                 self.waited.discard(ring)
+
+
+def _meet(some: Collection[Value], others: Collection[Value] | None) -> bool:
+    return others is None or any(v in others for v in some)
 
 
 def _matrix(value: Value) -> bool:

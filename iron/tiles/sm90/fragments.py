@@ -133,7 +133,8 @@ class Fragments(Writer):
 
     def keep(self, value: Value) -> list[Value]:
         """The registers of a matrix, computed now."""
-        found = next((leaf for leaf in self._leaves(value) if self.last(leaf) <= self.at), None)
+        dying = (leaf for leaf in self._leaves(value) if self.last(leaf) <= self.at)
+        found = next((leaf for leaf in dying if leaf.type is value.type), None)
         arrays = self.registers(value) if found is None else self.sums[found]
         self.fill(arrays, value)
         self.sums[value] = arrays
@@ -148,7 +149,7 @@ class Fragments(Writer):
 
     def fill(self, arrays: list[Value], value: Value) -> None:
         """Puts a matrix into registers."""
-        self.settle()
+        self.ready(value, arrays)
         assert isinstance(value.type, Tile)
         for block, held in enumerate(arrays):
             self.each(
@@ -163,19 +164,32 @@ class Fragments(Writer):
             at = self.b.emit("add", step.first, self.number(r))
             self.b.emit_all("store", (held, at, made))
 
+    def ready(self, value: Value, arrays: Sequence[Value] = ()) -> None:
+        """Awaits the products that `value` depends on, and those of `arrays`."""
+        self.settle({*arrays, *(held for leaf in self._leaves(value) for held in self.sums[leaf])})
+
     def words(self, value: Value) -> list[Value]:
         """A matrix of 16-bit floats as a product's factor, for each 64 rows."""
-        self.settle()
+        if value in self.packed:
+            return self.packed[value]
         assert isinstance(value.type, Tile)
-        count = value.type.shape[1] // SIDE
-        made: list[Value] = []
-        for block in range(self.plan.blocks):
-            held = tensor(u32, 1, "registers", (count * HELD // 2,))
-            made.append(self.b.emit("registers", attrs=(held,)))
-            self.each(
-                count, lambda j, k=block: self._pack(made[k], value, self.step(k, j), j), "step"
-            )
+        held = tensor(u32, 1, "registers", (value.type.shape[1] // SIDE * HELD // 2,))
+        made = [self.b.emit("registers", attrs=(held,)) for _ in range(self.plan.blocks)]
+        self.pack(made, value)
         return made
+
+    def pack(self, arrays: list[Value], value: Value) -> None:
+        """Puts a matrix of 16-bit floats into words."""
+        if value in self.packed:
+            raise Refused("carried factors change places")
+        self.ready(value, arrays)
+        assert isinstance(value.type, Tile)
+        for block, held in enumerate(arrays):
+            self.each(
+                value.type.shape[1] // SIDE,
+                lambda j, k=block, h=held: self._pack(h, value, self.step(k, j), j),
+                "step",
+            )
 
     def _pack(self, held: Value, value: Value, step: Step, number: Value) -> None:
         b, dtype = self.b, element(value.type)
@@ -256,7 +270,7 @@ class Fragments(Writer):
             or element(value.type) is not f32
         ):
             raise Refused(f"it reduces {value.type} along axis {axis} by `{kind}`")
-        self.settle()
+        self.ready(value)
         out: list[Value] = []
         for block in range(self.plan.blocks):
             out += self._own(value, kind, block)
@@ -270,11 +284,14 @@ class Fragments(Writer):
         held = [Value(f32, None, "sum" if kind == "add" else kind) for _ in OFFSETS]
 
         def turn() -> list[Value]:
-            step, found = self.step(block, counter), list(held)
+            """Pairs first, so that steps wait for one operation of the step before."""
+            step = self.step(block, counter)
+            found: list[list[Value]] = [[] for _ in OFFSETS]
             for r in range(HELD):
-                o = OFFSETS.index(LAYOUT.at(r)[0])
-                found[o] = b.emit(kind, found[o], self.element(value, step, r))
-            return found
+                found[OFFSETS.index(LAYOUT.at(r)[0])].append(self.element(value, step, r))
+            while len(found[0]) > 1:
+                found = [[b.emit(kind, *v[i : i + 2]) for i in range(0, len(v), 2)] for v in found]
+            return [b.emit(kind, h, v) for h, (v,) in zip(held, found, strict=True)]
 
         return self.carry([], bounds, counter, [unit] * len(OFFSETS), held, turn)
 

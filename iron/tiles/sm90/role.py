@@ -88,6 +88,8 @@ class Role:
             self.values[op.results[0]] = named(number, op.results[0].name or f"group{op.attrs[0]}")
         elif op.name == "for":
             self.loop(op)
+        elif op.name == "if":
+            self.branch(op)
         elif any(isinstance(v.type, Tile) for v in (*op.args, *op.results)):
             self.tile(op)
         elif op.regions or op.name in ("thread", "threads", "barrier", "shared", "store", "atomic"):
@@ -144,6 +146,36 @@ class Role:
         """The other way: a value that has these scalars."""
         if parts:
             (self.values[value],) = parts
+
+    def branch(self, op: Op) -> None:
+        """A branch that the whole group takes alike; each side uses the rings in its own way."""
+        b, start = self.b, dict(self.turns)
+        sites = {
+            inner.attr("site")
+            for region in op.regions
+            for inner in region.walk()
+            if inner.name == "tile_read"
+        }
+        used = [r for r in self.plan.rings if sites.intersection(r.sites)]
+        sides: list[Block] = []
+        sizes: list[int] = []
+        for region in op.regions:
+            self.turns = dict(start)
+            with b.block() as side:
+                held = self.side(op, region)
+                sizes = [len(parts) for parts in held]
+                turns = (v for r in used for v in self.turns[r])
+                b.emit_all("yield", (*turns, *(p for parts in held for p in parts)))
+            sides.append(side)
+        self.turns = start
+        made = b.emit_all("if", (self.values[op.args[0]],), (), tuple(sides))
+        self._take(used, made)
+        self._bind(op.results, sizes, made[2 * len(used) :])
+
+    def side(self, op: Op, region: Block) -> list[list[Value]]:
+        """One side of a branch; what it leaves."""
+        self.block(region)
+        return [self.parts(v) for v in region.yielded]
 
     def carry(
         self,

@@ -152,6 +152,7 @@ def attention(
     HEAD: Const = 64,
     STAGES: Const = 2,
     PERSISTENT: Const = 0,
+    OVERLAP: Const = 0,
 ):
     """Softmax attention of H heads over G heads of keys; `lse` in powers of 2."""
     i, h = groups(cdiv(S, BM), H)

@@ -347,9 +347,8 @@ class Agent:
         self.values[op.results[0]] = held[np.arange(LANES) ^ op.attrs[0]]
 
     def do_wgmma_wait(self, op: Op) -> None:
-        for multiply in self.products:
-            multiply()
-        self.products.clear()
+        while len(self.products) > op.attrs[0]:
+            self.products.pop(0)()
 
     # --- what leaves ------------------------------------------------------------------------------
 

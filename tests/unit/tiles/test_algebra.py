@@ -12,6 +12,8 @@ from iron.passes.dead import dead
 from iron.passes.elementary import elementary
 from iron.tiles.algebra import sink_scale
 from iron.tiles.peel import peel
+from iron.tiles.ring import check, rings
+from iron.tiles.skew import skew
 from tests.unit.tiles import kernels
 
 RNG = np.random.default_rng(11)
@@ -49,7 +51,8 @@ def test_every_bit_stays(s, n, causal):
     arrays = inputs(s, n)
     source = attention(arrays, causal)
     wanted = outputs(source, arrays, s, n)
-    for passes in ([sink_scale], [peel], [sink_scale, peel], [peel, sink_scale]):
+    orders = [[sink_scale], [peel], [skew], [sink_scale, skew, peel], [skew, peel, sink_scale]]
+    for passes in orders:
         made = source
         for run in passes:
             made = run(made)
@@ -132,3 +135,40 @@ def test_peeling_one_too_far_is_seen(monkeypatch):
 
     monkeypatch.setattr(peel.__globals__["_Peel"], "_clean", late)
     assert not same(outputs(peel(source), arrays, 33, 33), wanted)
+
+
+# --- skew -----------------------------------------------------------------------------------------
+
+
+def test_products_of_two_turns_stand_together():
+    made = dead(skew(attention(inputs(32, 32), False)))
+    (loop,) = loops(made)
+    products = [op for op in loop.regions[0].ops if op.name in ("mma", "tile_reduce")]
+    assert [op.name for op in products] == ["mma", "mma", "tile_reduce", "tile_reduce"]
+    first, second = products[:2]
+    assert second.args[0] in loop.regions[0].params
+    assert first.attr("site") < second.attr("site")
+
+
+@pytest.mark.parametrize(("s", "n", "causal"), SHAPES)
+def test_fills_keep_their_order(s, n, causal):
+    source = attention(inputs(s, n), causal)
+    values = {"H": 2, "G": 1, "S": s, "L": n, "D": 16, "scale": 0.3}
+    for made in (skew(source), peel(skew(source))):
+        for group in ((0, 0), (1, 1)):
+            assert check(source, made, rings(source), values, group) == ""
+
+
+def test_a_loop_without_turns_leaves_what_it_began_with():
+    arrays = inputs(4, 0)
+    o, _ = outputs(skew(attention(arrays, False)), arrays, 4, 0)
+    assert (o == 0).all()
+
+
+def test_nothing_to_overlap():
+    """One product, or a first product of what is carried."""
+    source = kernels.tiles_of(
+        kernels.two_products,
+        {n: kernels.empty(8, 8) for n in ("a", "g", "u", "c")},
+    )
+    assert skew(source) is source

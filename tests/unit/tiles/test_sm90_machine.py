@@ -101,6 +101,9 @@ def softmax(q, k, v, scale, causal):
         (130, 200, False, {"PERSISTENT": 2}),
         (130, 130, True, {"PERSISTENT": 3, "BM": 128}),
         (100, 300, True, {"BN": 128, "HEAD": 128, "STAGES": 1}),
+        (64, 64, False, {"OVERLAP": 1}),
+        (130, 200, True, {"OVERLAP": 1, "PERSISTENT": 2}),
+        (130, 130, True, {"OVERLAP": 1, "BM": 128, "STAGES": 1}),
     ],
 )
 def test_attention(s, n, causal, consts):
@@ -211,6 +214,38 @@ def test_the_verifier_kills(name, sound):
     mutate, message, _ = MUTANTS[name]
     found = protocol.faults(mutate(sound[1]))
     assert any(message in f for f in found), found
+
+
+def hasty(pending: int):
+    """Waits for products that wait for one less."""
+
+    def mutate(kernel: Kernel) -> Kernel:
+        def wait(b: Builder, op: Op, args: tuple[Value, ...]):
+            return b.emit_all("wgmma_wait", (), (pending + 1,)) if op.attrs[0] == pending else None
+
+        return rebuild(kernel, {"wgmma_wait": wait}, fold=False)
+
+    return mutate
+
+
+@pytest.mark.parametrize("pending", [0, 1])
+def test_a_wait_for_one_product_less_is_seen(pending):
+    """Where products of two turns overlap, one runs on behind what is computed."""
+    shapes = {"q": (1, 64, 64), "k": (1, 192, 64), "v": (1, 192, 64)}
+    arrays = {x: RNG.normal(size=shape).astype(bf16.np) for x, shape in shapes.items()}
+    arrays |= {"o": kernels.empty(1, 64, 64), "lse": kernels.empty(1, 64, dtype=f32)}
+    sound = kernels.special(kernels.attention, arrays, OVERLAP=1)
+    assert protocol.faults(sound) == []
+    mutant = hasty(pending)(sound)
+    assert any("before its products are awaited" in f for f in protocol.faults(mutant))
+    dims = {"H": 1, "G": 1, "S": 64, "L": 192, "D": 64}
+    play(sound, arrays, dims, {"scale": 0.1})
+    other = arrays | {"o": kernels.empty(1, 64, 64)}
+    try:
+        play(mutant, other, dims, {"scale": 0.1})
+    except AssertionError:
+        return
+    assert not np.array_equal(other["o"], arrays["o"])
 
 
 @pytest.mark.parametrize("name", [n for n, m in MUTANTS.items() if m[2]])
