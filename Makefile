@@ -34,8 +34,9 @@ $(VENV)/.ready: pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
 
-demo: build/.checked  ## check the kernels on this CPU, then a small model answers a prompt
-	$(PYTHON) -m examples.smollm2
+demo: build/.checked  ## check the kernels on this CPU; a small model answers, its speed beside llama.cpp's
+	$(PYTHON) -m examples.smollm2 --codes
+	$(PYTHON) -m benches.smollm2 256 64 3
 
 build/.checked: $(READY) $(shell find iron -name '*.py')
 	$(PYTHON) -m iron test --backend cpu

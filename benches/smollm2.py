@@ -1,9 +1,9 @@
 """SmolLM2 on this CPU beside llama.cpp: tokens a second of a prompt and of generation.
 
-`python benches/smollm2.py [PROMPT [TOKENS]]` runs a prompt of PROMPT tokens (256) and then TOKENS
-(64) greedy ones, by turns in Iron with f32 activations, in Iron with 8-bit ones (what llama.cpp
-does) and in llama.cpp with as many threads. It prints medians over all turns; a prompt's figure
-ends with its last logits.
+`python -m benches.smollm2 [PROMPT [TOKENS [TURNS]]]` runs a prompt of PROMPT tokens (256) and then
+TOKENS (64) greedy ones, by TURNS turns (7) in Iron with f32 activations, in Iron with 8-bit ones
+(the class q8, what llama.cpp does) and, where it is installed, in llama.cpp with as many threads.
+It prints medians over all turns; a prompt's figure ends with its last logits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +28,13 @@ from examples.smollm2.model import Model
 from iron.runtime.drivers.cpu_pool import thread_count
 
 TURNS = 7
+PEER = "llama.cpp"
 
 Engine = tuple[Callable[[Sequence[int]], Any], Callable[[int, int], Any]]
 """What runs a prompt and what runs one token at a position; both return the last logits."""
+
+Rates = tuple[float, float, list[int]]
+"""Tokens a second of a prompt and of those after it, and the latter."""
 
 
 def iron(path: Path, capacity: int, codes: bool) -> Engine:
@@ -64,7 +73,7 @@ def llama(path: Path, capacity: int, threads: int) -> Engine:
     return prompt, lambda token, position: (run([token]), silent)[0]
 
 
-def rates(engine: Engine, tokens: Sequence[int], count: int) -> tuple[float, float, list[int]]:
+def rates(engine: Engine, tokens: Sequence[int], count: int) -> Rates:
     """Tokens a second of the prompt and of `count` tokens after it, and those tokens."""
     prompt, step = engine
     began = time.perf_counter()
@@ -78,28 +87,90 @@ def rates(engine: Engine, tokens: Sequence[int], count: int) -> tuple[float, flo
     return len(tokens) / (middle - began), count / (end - middle), found
 
 
-def main(prompt: int = 256, count: int = 64) -> None:
+Turn = Callable[[Sequence[int], int], Rates]
+"""One turn of an engine."""
+
+
+def serve(pipe: Connection, make: Callable[..., Engine], arguments: tuple[Any, ...]) -> None:
+    """A child's turns, until the parent closes the pipe."""
+    engine = make(*arguments)
+    with suppress(EOFError):
+        while True:
+            pipe.send(rates(engine, *pipe.recv()))
+
+
+def apart(make: Callable[..., Engine], *arguments: Any) -> Turn:
+    """The turns of an engine in a process of its own; EOFError when that has ended.
+
+    A library that was built for another processor ends its process, not this one.
+    """
+    here, there = get_context("spawn").Pipe()
+    get_context("spawn").Process(target=serve, args=(there, make, arguments), daemon=True).start()
+    there.close()
+
+    def turn(tokens: Sequence[int], count: int) -> Rates:
+        here.send((tokens, count))
+        return here.recv()
+
+    return turn
+
+
+def turns_of(path: Path, capacity: int) -> dict[str, Turn]:
+    """A turn of each engine that is there, by name."""
+    found: dict[str, Turn] = {}
+    if find_spec("llama_cpp") is None:
+        print(f"{PEER} is not installed: pip install llama-cpp-python")
+    else:
+        found[PEER] = apart(llama, path, capacity, thread_count())
+    for name, codes in (("iron q8", True), ("iron f32", False)):
+        found[name] = partial(rates, iron(path, capacity, codes))
+    return found
+
+
+def taken(
+    engines: dict[str, Turn], tokens: Sequence[int], count: int, turns: int
+) -> dict[str, list[Rates]]:
+    """The rates of each engine by turns, after one that warms up; one whose process ends is out."""
+    seen: dict[str, list[Rates]] = {name: [] for name in engines}
+    for turn in range(turns + 1):
+        for name in list(seen):
+            try:
+                found = engines[name](tokens, count)
+            except (EOFError, OSError):
+                print(f"{name} is left out: its process ended")
+                del seen[name]
+                continue
+            if turn:
+                seen[name].append(found)
+    return seen
+
+
+def lines(seen: dict[str, list[Rates]]) -> list[str]:
+    """A line for each engine: medians, and their ratios to llama.cpp's where it took part."""
+    base = medians(seen[PEER]) if PEER in seen else None
+    out: list[str] = []
+    for name, found in seen.items():
+        first, later = medians(found)
+        ratio = [f" ({r:.2f}x)" for r in (first / base[0], later / base[1])] if base else ["", ""]
+        out.append(
+            f"{name:10} prompt {first:7.1f} tokens/s{ratio[0]}, "
+            f"generation {later:6.1f} tokens/s{ratio[1]}, ends {found[-1][2][:6]}"
+        )
+    return out
+
+
+def medians(found: Sequence[Rates]) -> tuple[float, float]:
+    """Of the prompt and of generation, over all turns."""
+    first, later = (statistics.median(row[i] for row in found) for i in (0, 1))
+    return first, later
+
+
+def main(prompt: int = 256, count: int = 64, turns: int = TURNS) -> None:
     """Prints a line for each engine."""
     path, capacity = model_file(), prompt + count
     tokens = [int(t) for t in np.random.default_rng(0).integers(1000, 40000, prompt)]
-    engines = {
-        "llama.cpp": llama(path, capacity, thread_count()),
-        "iron q8": iron(path, capacity, codes=True),
-        "iron f32": iron(path, capacity, codes=False),
-    }
-    seen: dict[str, list[tuple[float, float, list[int]]]] = {name: [] for name in engines}
-    for turn in range(TURNS + 1):
-        for name, engine in engines.items():
-            found = rates(engine, tokens, count)
-            if turn:  # the first turn warms up
-                seen[name].append(found)
-    base = [statistics.median(row[i] for row in seen["llama.cpp"]) for i in (0, 1)]
-    for name, found in seen.items():
-        first, later = (statistics.median(row[i] for row in found) for i in (0, 1))
-        print(
-            f"{name:10} prompt {first:7.1f} tokens/s ({first / base[0]:.2f}x), "
-            f"generation {later:6.1f} tokens/s ({later / base[1]:.2f}x), ends {found[-1][2][:6]}"
-        )
+    seen = taken(turns_of(path, capacity), tokens, count, turns)
+    print("\n".join(lines(seen)))
 
 
 if __name__ == "__main__":
