@@ -310,7 +310,8 @@ def writes() -> dict[str, Any]:
     a, b, c = (opened.upload(np.zeros(32, np.float32)) for _ in range(3))
     add, also = (code.bind({"x": a, "y": y}, {}, {}, (1,)) for y in (b, c))
     for number in range(40):
-        opened.write(a, np.full(32, number, np.float32))
+        for value in (number + 7, number):  # the last one counts
+            opened.write(a, np.full(32, value, np.float32))
         add()
         if number % 2:
             also()

@@ -69,6 +69,16 @@ def test_what_is_tiny_may_be_zero():
     assert measure.farthest("fast_exp2", x, np.float32([0, 1e-30, 2])) == np.inf
 
 
+def test_an_operand_below_the_normal_numbers_may_count_as_zero():
+    x = np.float32([1e-40, -1e-40, 2.0])
+    assert measure.farthest("fast_rcp", x, np.float32([np.inf, -np.inf, 0.5])) == 0.0
+    with np.errstate(over="ignore"):
+        assert measure.farthest("fast_rcp", x, 1 / x) == 0.0
+    assert measure.farthest("fast_rcp", x, np.float32([1.0, -np.inf, 0.5])) == np.inf
+    assert measure.farthest("fast_rsqrt", x, np.float32([np.inf, np.inf, 0.70710677])) < 0.5
+    assert measure.farthest("fast_exp2", x, np.float32([1.0, 1.0, 4.0])) == 0.0
+
+
 def converting(convert: Any) -> measure.Run:
     """A device that makes the bits of bf16 by `convert`."""
 

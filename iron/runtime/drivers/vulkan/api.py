@@ -56,6 +56,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "vkCreateFence": (pointer, _any, _any, _any),
     "vkResetFences": (pointer, u32, _any),
     "vkWaitForFences": (pointer, u32, _any, u32, u64),
+    "vkGetFenceStatus": (pointer, u64),
     "vkQueueSubmit": (pointer, u32, _any, u64),
     "vkQueueWaitIdle": (pointer,),
     "vkDeviceWaitIdle": (pointer,),

@@ -43,11 +43,12 @@ class Hazards:
 
     def _meets(self, step: Touched) -> bool:
         return (
-            _overlap(step.writes, self.writes)
-            or _overlap(step.writes, self.reads)
-            or _overlap(step.reads, self.writes)
+            overlap(step.writes, self.writes)
+            or overlap(step.writes, self.reads)
+            or overlap(step.reads, self.writes)
         )
 
 
-def _overlap(some: Iterable[Span], others: Sequence[Span]) -> bool:
+def overlap(some: Iterable[Span], others: Sequence[Span]) -> bool:
+    """Whether any byte is of both."""
     return any(a[0] == b[0] and a[1] < b[2] and b[1] < a[2] for a in some for b in others)

@@ -225,7 +225,9 @@ def fast_operands() -> Host:
 
 
 def farthest(name: str, x: Host, got: Host) -> float:
-    """The largest error in ulp; 0 is right for what is below 2^-125."""
+    """The largest error in ulp. 0 is right for what is below 2^-125, and what is right for 0 where
+    x is below the normal numbers.
+    """
     with scalar.quiet():
         wide = np.abs(x.astype(np.float64)) if name == "fast_rsqrt" else x.astype(np.float64)
         truth = TABLE[name].truth
@@ -233,8 +235,11 @@ def farthest(name: str, x: Host, got: Host) -> float:
         want = truth(wide)
         near = want.astype(np.float32)
         error = np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(near))
-    plain = np.isfinite(near) & (np.abs(want) >= 2.0**-125)
+        of_zero = truth(np.copysign(0.0, wide)).astype(np.float32)
+    tiny = np.abs(x) < TINY
+    plain = np.isfinite(near) & (np.abs(want) >= 2.0**-125) & ~tiny
     special = np.where(np.isfinite(near), np.abs(got) <= 2.0**-125, same_kind(got, near))
+    special |= tiny & (same_kind(got, of_zero) | (error <= TABLE[name].ulp))
     if not special[~plain].all() or not np.isfinite(got[plain]).all():
         return float("inf")
     return float(error[plain].max())

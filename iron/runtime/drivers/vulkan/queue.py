@@ -14,17 +14,21 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Protocol
 
 from iron.runtime.drivers.vulkan import records as r
-from iron.runtime.drivers.vulkan.device import Device
-from iron.runtime.drivers.vulkan.hazards import Hazards, Touched
+from iron.runtime.drivers.vulkan.api import SUCCESS
+from iron.runtime.drivers.vulkan.device import CPU, Device
+from iron.runtime.drivers.vulkan.hazards import Hazards, Span, Touched, overlap
 
 HOST, COMPUTE, TRANSFER, BOTTOM = 0x4000, 0x800, 0x1000, 0x2000
 HOST_READ, HOST_WRITE = 0x2000, 0x4000
 SHADER, UNIFORM, COPY = 0x20 | 0x40, 0x8, 0x800 | 0x1000
 SIMULTANEOUS = 0x4
 FOREVER = 2**64 - 1
+PATIENCE = 5e-4
+"""Seconds of asking whether the device is done before the host goes to sleep."""
 RESETTABLE = 0x2
 
 MOST_WAITING = 64
@@ -80,6 +84,8 @@ class Queue:
         self._known: dict[tuple[int, ...], int] = {}
         self._used: list[int] = []
         self._spare: list[int] = []
+        self._open = 0
+        self._set: list[Span] = []
         self._numbers = itertools.count()
         self._seen = Recorded(self.number(), self.ordered)
         self._after = r.MemoryBarrier(srcAccessMask=SHADER, dstAccessMask=SHADER | UNIFORM)
@@ -126,34 +132,51 @@ class Queue:
         self.api.vkCmdCopyBuffer(commands, a, b, 1, C.addressof(part))
 
     @contextmanager
-    def _once(self, fence: int = 0) -> Generator[int]:
-        """Commands between everything enqueued before and all that follows, submitted at the end.
-
-        They are by themselves, so that the launches before them find their buffer again.
-        """
-        self.submit()
-        commands = self._begun()
-        self.ordered(commands)
-        yield commands
-        self.ordered(commands)
-        self.api.vkEndCommandBuffer(commands)
-        self._hand_over(commands, fence)
-        self._used.append(commands)
-
-    @contextmanager
     def once(self) -> Generator[int]:
-        """A command buffer that has run when the block is left, after everything enqueued."""
+        """A command buffer that has run when the block is left, after everything enqueued.
+
+        It is by itself, so that the launches before it find theirs again.
+        """
         with self.lock:
-            with self._once(self._fence) as commands:
-                yield commands
+            self.submit()
+            commands = self._begun()
+            self.ordered(commands)
+            yield commands
+            self.ordered(commands)
+            self.api.vkEndCommandBuffer(commands)
+            self._used.append(commands)
+            self._hand_over([commands], self._fence)
             self._met()
 
     def update(self, buffer: int, offset: int, data: bytes) -> None:
-        """Sets a few words of a buffer after everything enqueued, and before all that follows."""
+        """Sets a few words of a buffer after everything enqueued, and before all that follows.
+
+        Several in a row are one command buffer, handed over with what is enqueued next.
+        """
+        here = (buffer, offset, offset + len(data))
         with self.lock:
-            with self._once() as commands:
-                self.api.vkCmdUpdateBuffer(commands, buffer, offset, len(data), data)
+            if self._waiting:
+                self.submit()
+            if not self._open:
+                self._open = self._begun()
+                self.ordered(self._open)
+            elif overlap([here], self._set):
+                self.ordered(self._open)
+                self._set.clear()
+            self._set.append(here)
+            self.api.vkCmdUpdateBuffer(self._open, buffer, offset, len(data), data)
             self._keep(None)
+
+    def _updates(self) -> list[int]:
+        """The updates as a command buffer, if there are some."""
+        if not self._open:
+            return []
+        made, self._open = self._open, 0
+        self._set.clear()
+        self.ordered(made)
+        self.api.vkEndCommandBuffer(made)
+        self._used.append(made)
+        return [made]
 
     # --- lives ------------------------------------------------------------------------------------
 
@@ -188,15 +211,19 @@ class Queue:
     def submit(self, fence: int = 0) -> None:
         """Hands everything that waits to the device."""
         with self.lock:
-            if not self._waiting and not fence:
+            if not (self._waiting or self._open or fence):
                 return
-            self._hand_over(self._joined() if self._waiting else 0, fence)
+            commands = self._updates()
+            if self._waiting:
+                commands.append(self._joined())
+            self._hand_over(commands, fence)
             self._waiting.clear()
 
-    def _hand_over(self, commands: int, fence: int = 0) -> None:
-        listed = C.c_void_p(commands or None)
+    def _hand_over(self, commands: Sequence[int], fence: int = 0) -> None:
+        listed = (C.c_void_p * max(1, len(commands)))(*commands)
         info = r.SubmitInfo(
-            commandBufferCount=1 if commands else 0, pCommandBuffers=C.pointer(listed)
+            commandBufferCount=len(commands),
+            pCommandBuffers=C.cast(listed, C.POINTER(C.c_void_p)),
         )
         self.api.vkQueueSubmit(self.device.queue, 1, C.addressof(info), fence)
 
@@ -238,12 +265,24 @@ class Queue:
     def _met(self) -> None:
         """Waits for the fence: everything submitted has run then."""
         fence = r.u64(self._fence)
-        self.api.vkWaitForFences(self.device.handle, 1, C.addressof(fence), 1, FOREVER)
+        if not self._soon():
+            self.api.vkWaitForFences(self.device.handle, 1, C.addressof(fence), 1, FOREVER)
         self.api.vkResetFences(self.device.handle, 1, C.addressof(fence))
         self._kept.clear()
         self._spare += self._used
         self._used.clear()
         self._bury()
+
+    def _soon(self) -> bool:
+        """Asks again and again for a while: to be woken takes tens of microseconds.
+
+        Not where the device is the host's processor, which has something better to do.
+        """
+        until = perf_counter() + (0.0 if self.device.found.kind == CPU else PATIENCE)
+        while self.api.vkGetFenceStatus(self.device.handle, self._fence) != SUCCESS:
+            if perf_counter() > until:
+                return False
+        return True
 
     def settle(self) -> None:
         """Returns when everything enqueued has run and the host sees what it wrote."""

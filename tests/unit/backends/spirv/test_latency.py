@@ -8,7 +8,7 @@ from iron.backends.spirv import disassemble, encode
 from iron.compiler import lower
 from iron.front.bind import TensorArg, bind
 from iron.front.specialise import traced
-from iron.lang import In, Out, dims, each, f32, kernel, sqrt, u32
+from iron.lang import In, Out, dims, each, f32, group_sum, groups, kernel, sqrt, thread, u32
 from iron.targets.vulkan import USUAL
 from tests.unit.backends.spirv.validator import complaint
 
@@ -68,6 +68,16 @@ def computed(x: In[f32, N], at: In[u32, M], y: Out[f32, M]):
     y[i] = total
 
 
+@kernel
+def sums_in_turns(x: In[f32, N], at: In[u32, M], y: Out[f32, M]):
+    """The group's sum again and again."""
+    (g,) = groups(M, threads=64)
+    total = x[thread]
+    for _ in range(0, N):
+        total = group_sum(total)
+    y[g] = group_sum(total)
+
+
 def text(fn: Any) -> str:
     """The module of a kernel as it is without wide accesses."""
     kinds = {"x": (f32, 64), "at": (u32, 32), "y": (f32, 32)}
@@ -93,6 +103,11 @@ def test_turns_of_a_loop_that_reads_stand_side_by_side():
     made = text(summed)
     assert made.count("OpLoopMerge") == 2  # four turns at a time, then the rest
     assert made.count("OpLoad %f32") == 5
+
+
+def test_a_collective_in_a_loop_ends_with_a_barrier():
+    """Two in the loop, since its next turn writes what this one reads; one behind it."""
+    assert text(sums_in_turns).count("OpControlBarrier") == 3
 
 
 @pytest.mark.parametrize("fn", [changed, computed])
