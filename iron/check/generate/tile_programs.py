@@ -83,7 +83,9 @@ class _Writer:
                 self.step(self.rng.choice(STEPS))
             self.scattered(marks)
             for out, t in outs:
-                self.write(out, self.mixed(t), self.arrays[self.params[self.values.index(out)].name])
+                self.write(
+                    out, self.mixed(t), self.arrays[self.params[self.values.index(out)].name]
+                )
         body.params = tuple(self.values)
         with self.b.block() as host:
             self.b.emit_all("yield", (self.number(GROUPS),))

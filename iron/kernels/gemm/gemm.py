@@ -9,11 +9,17 @@ import numpy as np
 
 from iron.kernels.activation import fast_gelu_tanh, fast_silu, gelu_erf, gelu_tanh, relu, silu
 from iron.lang import DOT, Const, In, Out, Scalar, bf16, dims, dtypes, f16, f32, grouped, groups
-from iron.lang import inline, kernel, mma, pipelined, require, zeros
+from iron.lang import inline, kernel, mma, next_pow2, pipelined, require, zeros
 
 P, Q, R, S, TA, TB = dims("P Q R S TA TB")
 M, N = P * (1 - TA) + Q * TA, S * (1 - TB) + R * TB
 T = dtypes("T", f32, f16, bf16)
+
+
+def side_of(n, T, shared_bytes):
+    """The side of a tile along n elements: 128 where two such operands of 32 columns have room."""
+    most = 128 if 2 * 2 * 128 * 32 * T.bytes <= shared_bytes else 64
+    return min(most, max(16, next_pow2(n)))
 
 
 @inline
@@ -30,7 +36,6 @@ def activated(x, ACT, T):
 
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
-    schedule={"gpu": {"BM": 128, "BN": 128, "STAGES": 3}},
     tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64], "STAGES": [1, 2, 3, 4]},
 )
 def gemm(
@@ -46,8 +51,8 @@ def gemm(
     TB: Const = 0,
     ACT: Const = "none",
     MATH: Const = "strict",
-    BM: Const = 64,
-    BN: Const = 64,
+    BM: Const = lambda P, Q, TA, T, shared_bytes: side_of(Q if TA else P, T, shared_bytes),
+    BN: Const = lambda R, S, TB, T, shared_bytes: side_of(R if TB else S, T, shared_bytes),
     BK: Const = 32,
     STAGES: Const = 2,
 ):
