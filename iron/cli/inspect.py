@@ -20,12 +20,17 @@ from iron.compiler import lower
 from iron.emit.family import Destination
 from iron.emit.targets import NATIVE, destination
 from iron.errors import error
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, tiled
 from iron.ir.text import print_kernel
 from iron.lang.declare import KernelFunction
 from iron.passes import THREAD_PASSES
+from iron.passes.fuse import fuse
+from iron.tiles.explain import explain
+from iron.tiles.lower import threads
 
 BEFORE = "before"
+TILE_STAGES = ("place", "tiles")
+"""What a tile kernel goes through after `fuse` for the first target, and no other kernel does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,10 @@ def inspect(
         str | None, typer.Argument(metavar="KERNEL", help="A kernel; left out, they are listed.")
     ] = None,
     after: Annotated[
-        str | None, typer.Option("--pass", help="The IR after this pass, or after `all` of them.")
+        str | None,
+        typer.Option(
+            "--pass", help="The IR after this pass, or after `all`; of tiles also `place`, `tiles`."
+        ),
     ] = None,
     target: Annotated[
         list[str] | None,
@@ -76,7 +84,8 @@ def inspect(
         return
     declared = named(found, name, faults)
     targets = [_target(name) for name in dict.fromkeys(target or ())]
-    _known("--pass", [after] if after else [], ["all", *(p for p, _ in THREAD_PASSES)])
+    known = ["all", *(p for p, _ in THREAD_PASSES), *TILE_STAGES]
+    _known("--pass", [after] if after else [], known)
     if not isinstance(declared, KernelFunction):
         _only_source(declared, bool(after or targets or stats or costs))
         sections, facts, counts = [_source(declared)], {"kernel": declared.name}, {}
@@ -85,7 +94,11 @@ def inspect(
         first = targets[0] if targets else _target("cpu")
         specimen = choose(declared, first.target, dtype, chosen)
         counts = _counts(specimen.kernel) if stats else {}
-        sections = _sections(specimen, after, bool(targets or stats or costs))
+        if after in TILE_STAGES:
+            sections = [_source(declared), _tiles(specimen.kernel, after, first)]
+            targets = []  # the first one was asked for by the stage
+        else:
+            sections = _sections(specimen, after, bool(targets or stats or costs))
         sections += [_final(choose(declared, t.target, dtype, chosen), t) for t in targets]
         facts = _facts(specimen, costs)
     _show(sections, facts, counts, out, json)
@@ -162,6 +175,16 @@ def _stages(kernel: Kernel) -> list[tuple[str, Kernel]]:
         kernel = run(kernel)
         out.append((name, kernel))
     return out
+
+
+def _tiles(kernel: Kernel, stage: str, to: Destination) -> Section:
+    """Where the target keeps each tile, or the threads that compute them; E0803 without tiles."""
+    if not tiled(kernel):
+        raise error("E0803", f"--pass {stage}: `{kernel.name}` has no tiles")
+    if stage == "place":
+        return Section("place.txt", f"tiles on {to.name}", explain(fuse(kernel), to.target))
+    made = threads(fuse(kernel), to.target)
+    return Section("tiles.ir", f"threads on {to.name}", print_kernel(made))
 
 
 def _ir(number: int, stage: str, kernel: Kernel) -> Section:

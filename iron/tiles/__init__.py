@@ -12,4 +12,5 @@ matrix      `mma` by the products of simdgroups
 reduce      reductions along an axis
 control     loops and branches that carry tiles
 lower       the order of it all
+explain     what `place` decided, for a person
 """

@@ -81,12 +81,14 @@ def _decide(value: Value, plan: Plan, readers: dict[Value, list[tuple[Op, int, B
         return Placed(REBUILT, "costs nothing to compute again")
     reading = readers.get(value, [])
     if op.name == "tile_transpose":
-        return Placed(REBUILT, "another order of the same elements", "shared")
+        source = op.args[0].op
+        cost = "none" if source is not None and source.name == "tile_read" else "shared"
+        return Placed(REBUILT, "the same elements in group memory, read in another order", cost)
     if op.name == "tile_read":
         return _read(value, op, reading, plan, readers)
     if not op.row.has(Trait.ELEMENTWISE) and op.name != "bitcast":
         return Placed(FRAGMENT, f"the result of `{op.surface}`")
-    return _computed(value, reading, plan)
+    return _computed(value, reading, plan, _roles(value, readers))
 
 
 def _read(
@@ -123,7 +125,14 @@ def _roles(value: Value, readers: dict[Value, list[tuple[Op, int, Block]]]) -> l
     return out
 
 
-def _computed(value: Value, reading: list[tuple[Op, int, Block]], plan: Plan) -> Placed:
+def _computed(
+    value: Value, reading: list[tuple[Op, int, Block]], plan: Plan, roles: list[str]
+) -> Placed:
+    if any(role.removeprefix("turned ") in ("a", "b") for role in roles):
+        where = REBUILT if len(reading) == 1 and reading[0][2] is plan.block[value] else FRAGMENT
+        return Placed(where, "written to group memory as an operand of `mma`", "shared")
+    if not reading:
+        return Placed(REBUILT, "has no reader")
     if cheap(value):
         return Placed(REBUILT, "a few operations on counters and constants")
     if len(reading) != 1:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from iron.cli.app import run
+from iron.ir.core import tiled
 from iron.ir.parse import parse_kernel
 from iron.ir.text import print_kernel
 from iron.lang import KernelFunction
@@ -92,6 +93,21 @@ def test_cost_counts_one_thread(capsys: pytest.CaptureFixture[str]):
     assert re.search(r"^flops +[1-9]", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_tiles_say_where_they_are_kept(capsys: pytest.CaptureFixture[str]):
+    asked = ("gemm", "--dtype", "f16", "--target", "cuda:sm_80")
+    _, shown = document(capsys, *asked, "--pass", "place")["sections"]
+    assert shown["file"] == "place.txt"
+    assert "products of simdgroups" in shown["text"]
+    lines = [line for line in shown["text"].splitlines() if " staged " in line]
+    assert len(lines) == 2
+    assert all("an operand of `mma`" in line for line in lines)
+    _, made = document(capsys, *asked, "--pass", "tiles")["sections"]
+    assert "simd_mma" in made["text"]
+    assert not tiled(parse_kernel(made["text"]))
+    _, general = document(capsys, "gemm", "--pass", "place")["sections"]
+    assert "walked by loops" in general["text"]
+
+
 def test_dtype_and_variant_choose_the_case(capsys: pytest.CaptureFixture[str]):
     half = document(capsys, "softmax", "--dtype", "f16", "--variant", "LOG=True")
     assert half["dtypes"] == {"T": "f16"}
@@ -120,6 +136,7 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         (["norm"], "rms_norm"),
         (["zebra"], "`iron inspect` lists the kernels"),
         (["softmax", "--pass", "ded"], "it takes all, fuse"),
+        (["softmax", "--pass", "place"], "`softmax` has no tiles"),
         (["softmax", "--target", "tpu"], "targets are cpu:"),
         (["softmax", "--dtype", "i8"], "dtype: f32, f16"),
         (["softmax", "--variant", "LOG"], "is not K=V"),
