@@ -135,7 +135,7 @@ def _functions() -> dict[str, str]:
         **_INTRINSICS,
         **_shuffles(),
         **_atomics(),
-        **mma.FUNCTIONS,
+        **mma.CUDA,
         **ptx.functions(),
     }
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}

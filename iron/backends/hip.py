@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from iron.backends import mma
 from iron.backends.clike.dialect import Dialect
 from iron.backends.clike.functions import shared_functions
 from iron.backends.cuda import CUDA, words
@@ -166,7 +167,7 @@ def _atomics() -> dict[str, str]:
 
 
 def _functions(wave: int) -> dict[str, str]:
-    own = {**words(), **_INTRINSICS, **_lanes(wave), **_atomics()}
+    own = {**words(), **_INTRINSICS, **_lanes(wave), **_atomics(), **mma.HIP[wave]}
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
 

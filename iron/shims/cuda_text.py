@@ -14,7 +14,7 @@ MEETS = frozenset(
     {
         *("__syncthreads", "__syncwarp", "__ballot_sync", "__shfl_sync"),
         *("__shfl_xor_sync", "__shfl_up_sync", "__shfl_down_sync"),
-        *mma.FUNCTIONS,
+        *mma.CUDA,
     }
 )
 _PRODUCTS = {

@@ -22,6 +22,32 @@
 #define __builtin_amdgcn_rcpf(x) fibre_rcp(x)
 #define __builtin_amdgcn_rsqf(x) fibre_rsqrt(x)
 
+// Products of a wave of 64: a lane gives four elements (eight bytes) of row lane % 16 of a and of
+// column lane % 16 of b, and holds four rows of that column of the sums, from 4 (lane / 16) on.
+#define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, ...) fibre_product<_Float16>(a, b, c)
+#define __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, ...) fibre_product<fibre_brain>(a, b, c)
+#define __builtin_amdgcn_mfma_i32_16x16x32_i8(a, b, c, ...) fibre_product<signed char>(a, b, c)
+
+struct fibre_brain {
+  unsigned short bits;
+  operator float() const { return fibre_bits<float>((unsigned long long)bits << 16); }
+};
+template <class T, class Operand, class Sums>
+inline Sums fibre_product(Operand a, Operand b, Sums c) {
+  unsigned long long left[64], right[64];
+  __builtin_memcpy(left, fibre_lanes(fibre_word(a)), sizeof(left));
+  __builtin_memcpy(right, fibre_lanes(fibre_word(b)), sizeof(right));
+  const unsigned first = fibre_lane() / 16 * 4, column = fibre_lane() % 16;
+  for (unsigned row = 0; row < 4; ++row)
+    for (unsigned part = 0; part < 4; ++part)
+      for (unsigned at = 0; at < 8 / sizeof(T); ++at) {
+        const unsigned long long x = left[16 * part + first + row] >> (8 * sizeof(T) * at);
+        const unsigned long long y = right[16 * part + column] >> (8 * sizeof(T) * at);
+        c[row] += (decltype(c[0] + 0))fibre_bits<T>(x) * (decltype(c[0] + 0))fibre_bits<T>(y);
+      }
+  return c;
+}
+
 // Lanes are addressed by four times their number; the instruction takes it modulo the wave.
 inline int fibre_permute(int at, int value) {
   return fibre_from(value, ((unsigned)at >> 2) % fibre_self()->simd);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iron.backends.hip import HIP
+from iron.backends.mma import BUILTINS
 from iron.runtime.cache import Cache
 from iron.shims.driver import TextDriver
 from iron.shims.unit import Vocabulary
@@ -12,6 +13,7 @@ MEETS = frozenset(
     {
         *("__builtin_amdgcn_s_barrier", "__builtin_amdgcn_ds_bpermute"),
         *("__builtin_amdgcn_ballot_w32", "__builtin_amdgcn_ballot_w64"),
+        *BUILTINS,
     }
 )
 WORDS = {wave: Vocabulary(dialect, "hip.h", MEETS) for wave, dialect in HIP.items()}

@@ -8,7 +8,8 @@ compute     values chunk by chunk
 access      reads, writes, gathers, scatters, arrays for thread code
 staging     reads into group memory
 multiply    `mma` as fused multiply-adds of threads
-matrix      `mma` by the products of simdgroups
+form        the products of a target's simdgroups as numbers
+matrix      `mma` by them
 reduce      reductions along an axis
 control     loops and branches that carry tiles
 lower       the order of it all

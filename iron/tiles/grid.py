@@ -14,6 +14,7 @@ from iron.ir.core import Kernel, Op
 from iron.ir.layout import Layout
 from iron.ir.types import Tile
 from iron.targets.target import Target
+from iron.tiles.form import Form
 
 Kinds = tuple[str, ...]
 """For each axis of a value who shares it: `across` the threads of a row, `down` the rows, `own`
@@ -47,8 +48,8 @@ class Grid:
     The bits of a thread's number, from the lowest, count its column (`across`) or row (`down`) as
     `order` says; without one the columns come first. `widest` is the longest vector along the last
     axis. `looped` says that chunks are walked by loops and kept in memory, because registers are
-    few and a loop costs nothing. `matrix` says that the chunks of an accumulator are those of a
-    simdgroup's products.
+    few and a loop costs nothing. The chunks of an accumulator are those of the simdgroups'
+    products `matrix`, if there are any.
     """
 
     down: int
@@ -56,7 +57,7 @@ class Grid:
     widest: int = WIDEST
     looped: bool = False
     order: Kinds = ()
-    matrix: bool = False
+    matrix: Form | None = None
 
     @property
     def threads(self) -> int:

@@ -30,7 +30,7 @@ def mma(e: Emitter, op: Op) -> None:
     for operand in (a, b):
         e.fence.reads(e.b, operand.array)
     e.follow(op)
-    if e.grid.matrix:
+    if e.grid.matrix is not None:
         matrix.multiply(e, op, a, b)
     elif e.grid.looped:
         _in_memory(e, op, a, b)

@@ -29,7 +29,7 @@ def read(e: Emitter, op: Op) -> None:
     placed = e.plan.placed[value]
     if placed.where == STAGED and placed.role in ("b", "turned b") and e.grid.looped:
         _stage_panels(e, op, placed.turned)
-    elif placed.where == STAGED and placed.role and e.grid.matrix and _narrow(value):
+    elif placed.where == STAGED and placed.role and e.grid.matrix is not None and _narrow(value):
         _stage_words(e, op, placed.role)
     elif placed.where == STAGED:
         _stage_read(e, op, placed.turned)

@@ -10,7 +10,7 @@ from iron.dtypes import DTYPES
 from iron.ir.core import Op
 from iron.ir.interp.collectives import together
 from iron.ir.interp.machine import Machine, Mask
-from iron.ir.ops.matrix import LANES, SUMS, WORDS
+from iron.ir.ops.matrix import words_of
 
 Lanes = np.ndarray[Any, Any]
 TF32 = np.uint32(0xFFFFE000)
@@ -19,25 +19,49 @@ TF32 = np.uint32(0xFFFFE000)
 
 def _product(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     together(m, op, mask)
-    words = np.stack([m.spread(w) for w in op.args[:WORDS]], 1).reshape(-1, 8, 4, WORDS)
-    given = [m.spread(s).reshape(m.lanes, -1) for s in op.args[WORDS:]]
-    sums = np.concatenate(given, 1).reshape(-1, 8, 4, 2, 2)  # g, t, row g or g + 8, column
+    many = words_of(op.args)
+    words = np.stack([m.spread(w) for w in op.args[:many]], 1)
+    given = [m.spread(s) for s in op.args[many:]]
+    sums = np.concatenate([s.reshape(m.lanes, -1) for s in given], 1)
     elem = op.attr("elem")
-    # (simdgroup, g, t, words) to rows of a, and columns of b, word by word.
-    a = words[..., :4].reshape(-1, 8, 4, 2, 2).transpose(0, 4, 1, 3, 2).reshape(-1, 16, 8)
-    b = words[..., 4:].transpose(0, 1, 3, 2).reshape(-1, 8, 8)
+    if op.attr("columns") == 8:
+        a, b, back = _of_8(words)
+    else:
+        a, b, back = _of_16(words, sums.shape[1])
     wide = np.int64 if elem in ("i8", "u8") else np.float32
     product = _elements(a, elem).astype(wide) @ _elements(b, elem).astype(wide).transpose(0, 2, 1)
-    parts = product.reshape(-1, 2, 8, 4, 2).transpose(0, 2, 3, 1, 4)
-    out = (sums + parts.astype(sums.dtype)).reshape(m.lanes, SUMS)
+    out = sums + back(product).astype(sums.dtype)
     results: list[Lanes] = []
     at = 0
     for held in given:
-        width = held.shape[1]
-        results.append(out[:, at : at + width])
+        width = held.size // m.lanes
+        results.append(out[:, at : at + width].reshape(held.shape))
         at += width
-    shapes = [m.spread(s).shape for s in op.args[WORDS:]]
-    return [r.reshape(shape) for r, shape in zip(results, shapes, strict=True)]
+    return results
+
+
+def _of_8(words: Lanes) -> tuple[Lanes, Lanes, Any]:
+    """Rows of a and columns of b word by word, and what takes a product back to lanes."""
+    by_lane = words.reshape(-1, 8, 4, 6)  # g, t
+    a = by_lane[..., :4].reshape(-1, 8, 4, 2, 2).transpose(0, 4, 1, 3, 2).reshape(-1, 16, 8)
+    b = by_lane[..., 4:].transpose(0, 1, 3, 2).reshape(-1, 8, 8)
+
+    def back(product: Lanes) -> Lanes:
+        return product.reshape(-1, 2, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(-1, 4)
+
+    return a, b, back
+
+
+def _of_16(words: Lanes, width: int) -> tuple[Lanes, Lanes, Any]:
+    """As `_of_8`; a lane holds `width` columns."""
+    parts = 16 // width
+    by_lane = words.reshape(-1, parts, 16, 2, 8 // parts).transpose(3, 0, 2, 1, 4)  # t, g
+    a, b = by_lane.reshape(2, -1, 16, 8)
+
+    def back(product: Lanes) -> Lanes:
+        return product.reshape(-1, 16, parts, width).transpose(0, 2, 1, 3).reshape(-1, width)
+
+    return a, b, back
 
 
 def _elements(words: Lanes, elem: str) -> Lanes:
@@ -48,4 +72,3 @@ def _elements(words: Lanes, elem: str) -> Lanes:
 
 
 HANDLERS = {"simd_mma": _product}
-assert LANES == 32

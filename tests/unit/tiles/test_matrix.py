@@ -1,10 +1,14 @@
 """Products of simdgroups: the row is the vendor's table, and tiles use it where they fit."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from iron.backends.code_object import resources
+from iron.backends.hip_code import compile_text, forms
+from iron.compiler import lower
 from iron.dtypes import DTYPES, bf16, f16, f32, i8, i32, u8, u32
 from iron.errors import KernelError
 from iron.ir.interp import run
@@ -12,11 +16,13 @@ from iron.ir.ops.matrix import TOTALS
 from iron.ir.text import parse_kernel, print_kernel
 from iron.ir.verify import verify
 from iron.runtime.driver import driver
+from iron.targets.amd import GFX90A, GFX942, GFX1201
 from iron.targets.apple import APPLE7
-from iron.targets.atoms import nvidia
+from iron.targets.atoms import amd, nvidia
 from iron.targets.atoms.atom import MatrixAtom
 from iron.targets.nvidia import SM_80
-from iron.tiles import matrix
+from iron.targets.target import Target
+from iron.tiles import form
 from iron.tiles.grid import natural
 from iron.tiles.lower import threads
 from iron.tiles.matrix import matrix_grid
@@ -24,52 +30,61 @@ from tests.unit.ir.handmade import Handmade
 from tests.unit.tiles.programs import Made, attention, gemm
 from tests.unit.tiles.test_lower import interpreted, on
 
-ATOMS = {
-    **{name: nvidia.MMA_16 for name in ("f16", "bf16")},
-    **{"tf32": nvidia.MMA_TF32, "i8": nvidia.MMA_S8, "u8": nvidia.MMA_S8},
-}
+ATOMS: list[tuple[str, MatrixAtom, bool]] = [
+    *((name, nvidia.MMA_16, False) for name in ("f16", "bf16")),
+    ("tf32", nvidia.MMA_TF32, False),
+    *((name, nvidia.MMA_S8, False) for name in ("i8", "u8")),
+    # Their sums lie by columns: the row's product is the transposed one.
+    *((name, amd.MFMA_16, True) for name in ("f16", "bf16")),
+    *((name, amd.WMMA_16_RDNA4, True) for name in ("f16", "bf16")),
+]
+"""Format, the vendor's table, and whether the operands change places."""
 
 
 def words(values: np.ndarray, layout, elem: str) -> np.ndarray:
     """What each lane holds of a matrix, as words: lanes x words."""
+    lanes = range(layout.lanes)
     held = np.array(
-        [[values[layout.at(r, lane)] for r in range(layout.registers)] for lane in range(32)]
+        [[values[layout.at(r, lane)] for r in range(layout.registers)] for lane in lanes]
     )
     return held.astype(np.float32 if elem == "tf32" else DTYPES[elem].np).view(np.uint32)
 
 
-@pytest.mark.parametrize("elem", TOTALS)
-def test_the_row_is_the_vendors_table(elem: str):
-    atom: MatrixAtom = ATOMS[elem]
-    total = TOTALS[elem]
-    p = Handmade(threads=32, simd=32)
-    given = [p.tensor(name, u32, "in", 2) for name in "ab"]
+@pytest.mark.parametrize(("elem", "atom", "turned"), ATOMS)
+def test_the_row_is_the_vendors_table(elem: str, atom: MatrixAtom, turned: bool):
+    total, lanes = TOTALS[elem], atom.lanes
+    low = 0 if elem == "u8" else -9
+    rng = np.random.default_rng(1)
+    x = rng.integers(low, 9, (atom.m, atom.k))
+    y, z = rng.integers(low, 9, (atom.k, atom.n)), rng.integers(-50, 50, (atom.m, atom.n))
+    left, right = words(x, atom.a, elem), words(y, atom.b, elem)
+    if turned:
+        left, right = right, left
+    held_c = [[z[atom.acc.at(r, lane)] for r in range(atom.acc.registers)] for lane in range(lanes)]
+    p = Handmade(threads=lanes, simd=lanes)
+    given = [
+        (p.tensor(name, u32, "in", 2), w.shape[1])
+        for name, w in zip("ab", (left, right), strict=True)
+    ]
     sums, out = p.tensor("c", total, "in", 2), p.tensor("d", total, "out", 2)
     lane = p.thread()
-    held = [
-        p.load(t, lane, p.const(i)) for t, n in zip(given, (4, 2), strict=True) for i in range(n)
-    ]
-    first = p.load(sums, lane, p.const(0), count=2)
-    last = [p.load(sums, lane, p.const(i)) for i in (2, 3)]
-    a, b, c = p.do("simd_mma", *held, first, *last, attrs=(elem,))
-    p.store(out, lane, p.const(0), a)
-    p.store(out, lane, p.const(2), b)
-    p.store(out, lane, p.const(3), c)
+    held = [p.load(t, lane, p.const(i)) for t, n in given for i in range(n)]
+    many = atom.acc.registers - 2
+    first = p.load(sums, lane, p.const(0), count=many)
+    last = [p.load(sums, lane, p.const(many + i)) for i in (0, 1)]
+    attrs = (elem, 8 if atom.n == 8 else 16)
+    results = p.do("simd_mma", *held, first, *last, attrs=attrs)
+    for i, one in zip((0, many, many + 1), results, strict=True):
+        p.store(out, lane, p.const(i), one)
     kernel = p.done()
     verify(kernel)
     assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
-    rng = np.random.default_rng(1)
-    low = 0 if elem == "u8" else -9
-    x, y = (rng.integers(low, 9, s) for s in ((16, atom.k), (atom.k, 8)))
-    z = rng.integers(-50, 50, (16, 8))
-    held_c = [[z[atom.acc.at(r, lane)] for r in range(4)] for lane in range(32)]
-    arrays = {"a": words(x, atom.a, elem), "b": words(y, atom.b, elem)}
-    arrays |= {"c": np.array(held_c, total.np), "d": np.zeros((32, 4), total.np)}
+    arrays = {"a": left, "b": right, "c": np.array(held_c, total.np)}
+    arrays["d"] = np.zeros_like(arrays["c"])
     run(kernel, arrays, {}, {}, (1,))
     exact = x @ y + z
-    for lane in range(32):
-        for r in range(4):
-            assert arrays["d"][lane, r] == exact[atom.acc.at(r, lane)]
+    wanted = [[exact[atom.acc.at(r, i)] for r in range(atom.acc.registers)] for i in range(lanes)]
+    assert (arrays["d"] == np.array(wanted)).all()
 
 
 def test_the_walk_over_chunks_is_the_accumulators_layout():
@@ -102,19 +117,43 @@ PROGRAMS: dict[str, Callable[[], Made]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_by_products(name: str):
+CHOSEN = [
+    *((SM_80, name) for name in PROGRAMS),
+    *((t, n) for t in (GFX942, GFX1201) for n in ("nt f16 with bias", "tn bf16", "odd sides")),
+    (GFX90A, "attention"),
+    (GFX942, "tt i8"),
+]
+
+
+@pytest.mark.parametrize(("target", "name"), CHOSEN, ids=lambda x: getattr(x, "name", x))
+def test_programs_by_products(target: Target, name: str):
     made = PROGRAMS[name]()
-    kernel = threads(made.kernel, SM_80)
+    kernel = threads(replace(made.kernel, simd=target.simd), target)
     verify(kernel)
     assert any(op.name == "simd_mma" for op in kernel.body.walk())
     assert interpreted(made, kernel) == {}
 
 
-@pytest.mark.parametrize("name", ["nn bf16", "nt f16 with bias", "nt u8", "nt tf32", "attention"])
-def test_text_by_products(name: str):
-    """The instruction's words stand for it on this machine."""
-    assert on(PROGRAMS[name](), driver("cuda-text")) == {}
+@pytest.mark.parametrize(
+    ("road", "name"),
+    [
+        *(("cuda-text", n) for n in ("nn bf16", "nt u8", "nt tf32", "attention")),
+        *(("hip-text-64", n) for n in ("nt f16 with bias", "tt i8", "tn bf16")),
+    ],
+)
+def test_text_by_products(road: str, name: str):
+    """Functions in place of the instructions, on this machine."""
+    assert on(PROGRAMS[name](), driver(road)) == {}
+
+
+@pytest.mark.parametrize("target", [GFX90A, GFX942, GFX1201], ids=lambda t: t.name)
+def test_the_instructions_compile(target: Target):
+    for dtype in (f16, bf16, *([i8] if target is GFX942 else [])):
+        made = gemm((65, 70, 41), (32, 32, 32), dtype, "NT", simd=target.simd)
+        text = next(iter(forms(lower(made.kernel, target)))).code.text.source
+        assert "iron_mma_" in text
+        (found,) = resources(compile_text(text, target, "gemm"))
+        assert found.spilled_registers == 0
 
 
 def test_what_does_not_fit_goes_the_general_road():
@@ -124,6 +163,9 @@ def test_what_does_not_fit_goes_the_general_road():
         gemm((20, 20, 20), (16, 16, 16), f32),
     ):
         assert matrix_grid(made.kernel, SM_80) is None
+    for target in (GFX90A, GFX1201):
+        narrow = gemm((20, 20, 20), (16, 16, 32), i8, simd=target.simd).kernel
+        assert matrix_grid(narrow, target) is None
     fits = gemm((20, 20, 20), (16, 16, 16), bf16).kernel
     assert matrix_grid(fits, SM_80) is not None
     assert matrix_grid(fits, APPLE7) is None
@@ -137,13 +179,14 @@ def wrong_or_outside(made: Made) -> bool:
         return raised.id in ("E0404", "E0402")
 
 
-@pytest.mark.parametrize("name", ["LANES_ACROSS", "WIDTH", "LANES_DOWN"])
-def test_a_wrong_lane_is_seen(name: str, monkeypatch):
+@pytest.mark.parametrize("wrong", [{"down_bit": 1}, {"across_bit": 1}], ids=lambda w: next(iter(w)))
+def test_a_wrong_lane_is_seen(wrong: dict, monkeypatch):
     """A control: another column or word of each lane gives other sums, or leaves the array."""
     made = gemm((32, 32, 32), (32, 32, 32), bf16, "NT")
     right = matrix_grid(made.kernel, SM_80)
-    monkeypatch.setattr("iron.tiles.lower.matrix_grid", lambda *_: right)
-    monkeypatch.setattr(matrix, name, getattr(matrix, name) // 2)
+    assert right is not None
+    planted = replace(right, matrix=replace(form.NVIDIA, **wrong))
+    monkeypatch.setattr("iron.tiles.lower.matrix_grid", lambda *_: planted)
     assert wrong_or_outside(made)
 
 
@@ -152,9 +195,11 @@ def test_wrong_operands_are_refused():
 
     p = Handmade(threads=32, simd=32)
     word, total = p.const(1, u32), p.const(0.0, f32)
-    with pytest.raises(OpTypeError, match="takes 6 words"):
-        p.do("simd_mma", *[word] * 5, total, *[total] * 4, attrs=("f16",))
+    with pytest.raises(OpTypeError, match="8 columns takes 5 words"):
+        p.do("simd_mma", *[word] * 5, *[total] * 4, attrs=("f16", 8))
     with pytest.raises(OpTypeError, match="takes 4 sums of i32"):
-        p.do("simd_mma", *[word] * 6, *[total] * 4, attrs=("i8",))
+        p.do("simd_mma", *[word] * 6, *[total] * 4, attrs=("i8", 8))
+    with pytest.raises(OpTypeError, match="takes 8 sums of f32"):
+        p.do("simd_mma", *[word] * 8, *[total] * 4, attrs=("f16", 16))
     with pytest.raises(OpTypeError, match="no product of f8"):
-        p.do("simd_mma", *[word] * 6, *[p.const(0, i32)] * 4, attrs=("f8",))
+        p.do("simd_mma", *[word] * 6, *[p.const(0, i32)] * 4, attrs=("f8", 8))
