@@ -7,6 +7,7 @@ emitter     the state of a lowering; walks over a thread's chunks
 compute     values chunk by chunk
 access      reads, writes, gathers, scatters, arrays for thread code
 staging     reads into group memory
+ahead       reads of a `pipelined` loop that start a turn early
 multiply    `mma` as fused multiply-adds of threads
 form        the products of a target's simdgroups as numbers
 matrix      `mma` by them

@@ -31,6 +31,13 @@ def window(e: Emitter, op: Op) -> Window:
     return Window(buffer, bases, axes, steps, extent, first, e.index)
 
 
+def neighbours(op: Op) -> bool:
+    """Whether neighbours along the last axis of an access are neighbours in memory order."""
+    held = op.args[0].type
+    assert isinstance(held, Tensor)
+    return op.attr("axes")[-1] == held.rank - 1 and op.attr("steps")[-1] == 1
+
+
 def fenced(e: Emitter, op: Op) -> None:
     """Before an access that reads: what the group wrote to the buffer is there."""
     buffer = e.values[op.args[0]]

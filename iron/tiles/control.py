@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from iron.ir.core import Block, Op, Value, carried
 from iron.ir.types import Tile
 from iron.tiles import compute
+from iron.tiles.ahead import Ahead
 from iron.tiles.emitter import Emitter
 from iron.tiles.storage import Private
 
@@ -21,23 +22,42 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
     e.apart += apart
     tiles = _Carried(e, op.args[3:], block.params[1:])
     init = tiles.start()
+    ahead = Ahead(e, op)
+    many = len(init)
+    init = [*init, *ahead.fetch(low)] if ahead.reads else init
     counter = Value(block.params[0].type, None, block.params[0].name)
     params = [Value(v.type, None, v.name) for v in init]
     e.values[block.params[0]] = counter
     stop = op.attr("stop")
     e.follow(op)
     with e.fence.loop(), e.b.block((counter, *params)) as new:
-        tiles.take(block.params[1:], params)
+        tiles.take(block.params[1:], params[:many])
         e.turned.append({})
+        following = _begin(e, ahead, (counter, step), params[many:])
         body(e, block)
+        e.fetched -= set(ahead.reads)
         ends = [e.values[block.yielded[0]]] if stop else []
-        ends += tiles.turn(carried(op))
+        ends += [*tiles.turn(carried(op)), *following]
         e.turned.pop()
         e.b.emit_all("yield", ends)
     e.follow(op)
     results = e.b.emit_all("for", (low, high, step, *init), (stop,), (new,), op.surface)
-    tiles.take(op.results, results)
+    tiles.take(op.results, results[:many])
     e.apart -= apart
+
+
+def _begin(
+    e: Emitter, ahead: Ahead, turn: tuple[Value, Value], held: Sequence[Value]
+) -> list[Value]:
+    """What was fetched goes to group memory, and what the next turn needs is fetched."""
+    if not ahead.reads:
+        return []
+    counter, step = turn
+    ahead.put(counter, held)
+    following = ahead.fetch(e.b.emit("add", counter, step))
+    e.values[ahead.block.params[0]] = counter
+    e.fetched |= set(ahead.reads)
+    return following
 
 
 def branch(e: Emitter, op: Op, body: Body) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from iron.dtypes import u32
 from iron.ir.core import Op, Value
@@ -19,6 +21,8 @@ WORD = 4
 """Bytes of a word of an operand."""
 RUN = 4
 """Words that one access moves."""
+FLIPPED = ("turned a", "b")
+"""Roles of an operand whose view has k as its first axis."""
 PAD_WORDS = 4
 """Words after each row: eight rows then begin in different banks."""
 
@@ -27,6 +31,8 @@ def read(e: Emitter, op: Op) -> None:
     """`tile_read`: staged, kept in registers, or left to its reader."""
     (value,) = op.results
     placed = e.plan.placed[value]
+    if op in e.fetched:
+        return  # it stands in group memory since the turn began
     if placed.where == STAGED and placed.role in ("b", "turned b") and e.grid.looped:
         _stage_panels(e, op, placed.turned)
     elif placed.where == STAGED and placed.role and e.grid.matrix is not None and _narrow(value):
@@ -116,71 +122,160 @@ def _stage_words(e: Emitter, op: Op, role: str) -> None:
     """Fills an operand word by word; four words at once where its elements are neighbours."""
     e.follow(op)
     (value,) = op.results
-    assert isinstance(value.type, Tile)
     access.fenced(e, op)
-    flipped = role in ("turned a", "b")  # k is the view's first axis
-    shape, per_word = value.type.shape, WORD // value.type.elem.bytes
-    depth, rows = shape if flipped else shape[::-1]
-    count = depth // per_word
-    array = e.array(u32, (rows, count + PAD_WORDS), value.name or "staged")
+    array = array_of_words(e, value, role)
     e.kept[value] = Shared(array, words=True)
     e.fence.writes(e.b, array)
-    w = access.window(e, op)
-    words = _Words(e, w, array, flipped, per_word)
+    words = _Words(e, access.window(e, op), value, role)
 
-    def fill(many: int, put: Callable[[list[Value]], None]) -> None:
-        order = [0, 1] if flipped else [1, 0]  # threads side by side read neighbours
-        _fill(e, _fill_lanes(e, (rows, many), order), order, put)
+    def fill(runs: bool, get: Callable[[list[Value]], Value]) -> None:
+        lanes, order = words.shared_out(runs)
+        _fill(e, lanes, order, lambda at: words.put(array, at, get(at), runs))
 
-    def whole() -> None:
-        if w.neighbours and not flipped:
-            fill(count // RUN, words.run)
-        else:
-            fill(count, words.plain)
+    _, _, sides = words.sides
+    whole = words.w.whole(e.b, sides)
+    access.whole_or_ragged(
+        e,
+        whole,
+        lambda: fill(words.runs, words.run if words.runs else words.plain),
+        lambda: fill(False, words.guarded),
+    )
 
-    access.whole_or_ragged(e, w.whole(e.b, shape), whole, lambda: fill(count, words.guarded))
+
+def array_of_words(e: Emitter, value: Value, role: str) -> Value:
+    """A new array for an operand of products: its rows of a or columns of b, by words along k."""
+    depth, rows = _depth(value, role)
+    shape = (rows, depth // (WORD // element(value.type).bytes) + PAD_WORDS)
+    return e.array(u32, shape, value.name or "staged")
+
+
+def _depth(value: Value, role: str) -> tuple[int, int]:
+    """The sides of an operand: along k, and the other."""
+    assert isinstance(value.type, Tile)
+    shape = value.type.shape
+    depth, rows = shape if role in FLIPPED else shape[::-1]
+    return depth, rows
+
+
+def words_of_a_thread(e: Emitter, value: Value, role: str, neighbours: bool) -> int:
+    """Words of an operand that each thread fills; 0 when not all fill as many."""
+    depth, rows = _depth(value, role)
+    many = depth // (WORD // element(value.type).bytes)
+    runs = neighbours and role not in FLIPPED
+    lanes = _fill_lanes(e, (rows, many // RUN if runs else many), _order(role))
+    if prod(a.lanes for a in lanes) != e.grid.threads:
+        return 0
+    return prod(a.count for a in lanes) * (RUN if runs else 1)
+
+
+def fetched(e: Emitter, op: Op, role: str) -> list[Value]:
+    """What this thread fills of an operand, read but not yet written to group memory; zeros where
+    the view ends inside the tile."""
+    e.follow(op)
+    words = _Words(e, access.window(e, op), op.results[0], role)
+    lanes, order = words.shared_out(words.runs)
+    places = _places(e, lanes, order)
+    get = words.run if words.runs else words.plain
+    nothing = e.zero(u32, RUN if words.runs else 1)
+    _, _, sides = words.sides
+    whole = words.w.whole(e.b, sides)
+    return list(
+        e.branch(whole, lambda: [get(at) for at in places], lambda: [nothing] * len(places))
+    )
+
+
+def put_words(e: Emitter, op: Op, role: str, array: Value, values: list[Value]) -> list[Value]:
+    """Writes what `fetched` read, the first of `values`, and gives the rest; a tile at an edge is
+    read here."""
+    e.follow(op)
+    words = _Words(e, access.window(e, op), op.results[0], role)
+    lanes, order = words.shared_out(words.runs)
+    places = _places(e, lanes, order)
+
+    def kept() -> None:
+        for at, held in zip(places, values, strict=False):
+            words.put(array, at, held, words.runs)
+
+    def edge() -> None:
+        one_by_one, _ = words.shared_out(runs=False)
+        _fill(e, one_by_one, order, lambda at: words.put(array, at, words.guarded(at), runs=False))
+
+    _, _, sides = words.sides
+    access.whole_or_ragged(e, words.w.whole(e.b, sides), kept, edge)
+    return values[len(places) :]
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of one operand: (row, word) of `array` from the view `w`."""
+    """The words of one operand, at (row, word) or (row, run of words), from the view `w`."""
 
     e: Emitter
     w: Window
-    array: Value
-    flipped: bool
-    per_word: int
+    value: Value
+    role: str
+
+    @property
+    def sides(self) -> tuple[int, int, tuple[int, ...]]:
+        """Words along k, the other side, and the view's shape."""
+        assert isinstance(self.value.type, Tile)
+        depth, rows = _depth(self.value, self.role)
+        return depth // self.per_word, rows, self.value.type.shape
+
+    @property
+    def per_word(self) -> int:
+        return WORD // element(self.value.type).bytes
+
+    @property
+    def runs(self) -> bool:
+        """Whether the elements of a run are neighbours in memory."""
+        return self.w.neighbours and self.role not in FLIPPED
+
+    def shared_out(self, runs: bool) -> tuple[list[Along], list[int]]:
+        """How the threads share the words."""
+        many, rows, _ = self.sides
+        order = _order(self.role)
+        return _fill_lanes(self.e, (rows, many // RUN if runs else many), order), order
 
     def view(self, row: Value, k: Value) -> list[Value]:
-        return self.w.place(self.e.b, [k, row] if self.flipped else [row, k])
+        at = [k, row] if self.role in FLIPPED else [row, k]
+        return self.w.place(self.e.b, at)
 
-    def run(self, at: list[Value]) -> None:
+    def run(self, at: list[Value]) -> Value:
         """`RUN` words by one access, of elements that are there."""
         b, (row, number) = self.e.b, at
         count = self.per_word * RUN
         first = b.emit("mul", number, self.e.number(count))
-        held = b.emit(
-            "load", self.w.buffer, *self.w.indices(b, self.view(row, first)), attrs=(count,)
+        indices = self.w.indices(b, self.view(row, first))
+        return b.emit(
+            "bitcast", b.emit("load", self.w.buffer, *indices, attrs=(count,)), attrs=(u32,)
         )
-        word = b.emit("mul", number, self.e.number(RUN))
-        b.emit_all("store", (self.array, row, word, b.emit("bitcast", held, attrs=(u32,))))
 
-    def plain(self, at: list[Value]) -> None:
+    def plain(self, at: list[Value]) -> Value:
         """One word of elements that are there."""
-        self._put(at, _loaded)
+        return self._word(at, _loaded)
 
-    def guarded(self, at: list[Value]) -> None:
+    def guarded(self, at: list[Value]) -> Value:
         """One word, 0 where there is no element."""
-        self._put(at, access.guarded)
+        return self._word(at, access.guarded)
 
-    def _put(
+    def put(self, array: Value, at: list[Value], held: Value, runs: bool) -> None:
+        """Writes a word or a run of words."""
+        row, number = at
+        word = self.e.b.emit("mul", number, self.e.number(RUN)) if runs else number
+        self.e.b.emit_all("store", (array, row, word, held))
+
+    def _word(
         self, at: list[Value], load: Callable[[Emitter, Window, Sequence[Value]], Value]
-    ) -> None:
+    ) -> Value:
         e, (row, number) = self.e, at
         first = e.b.emit("mul", number, e.number(self.per_word))
         along = [e.b.emit("add", first, e.number(i)) for i in range(self.per_word)]
-        parts = [load(e, self.w, self.view(row, k)) for k in along]
-        e.b.emit_all("store", (self.array, row, number, e.bits(e.packed(parts))))
+        return e.bits(e.packed([load(e, self.w, self.view(row, k)) for k in along]))
+
+
+def _order(role: str) -> list[int]:
+    """Threads side by side read neighbours."""
+    return [0, 1] if role in FLIPPED else [1, 0]
 
 
 def _loaded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
@@ -206,6 +301,25 @@ def _fill(
     one: Callable[[list[Value]], None],
 ) -> None:
     """Loops over the elements of this thread; `one` gets the coordinates of each."""
+    mine, below = _shares(e, lanes, order)
+    thread = e.b.emit("thread", attrs=(e.index,))
+    spare = None if below == e.grid.threads else e.b.emit("lt", thread, e.number(below))
+    with e.only(spare):
+        _fill_loops(e, lanes, mine, [], one)
+
+
+def _places(e: Emitter, lanes: Sequence[Along], order: Sequence[int]) -> list[list[Value]]:
+    """The coordinates of every element of this thread, written out."""
+    mine, _ = _shares(e, lanes, order)
+    out: list[list[Value]] = []
+    for numbers in product(*(range(a.count) for a in lanes)):
+        firsts = [e.number(n * a.lanes) for n, a in zip(numbers, lanes, strict=True)]
+        out.append([e.b.emit("add", f, m) for f, m in zip(firsts, mine, strict=True)])
+    return out
+
+
+def _shares(e: Emitter, lanes: Sequence[Along], order: Sequence[int]) -> tuple[list[Value], int]:
+    """This thread's number along each axis, and how many threads have one."""
     b, below = e.b, 1
     thread, mine = b.emit("thread", attrs=(e.index,)), [e.number(0)] * len(lanes)
     for axis in order:
@@ -216,9 +330,7 @@ def _fill(
         whole = below * count == e.grid.threads
         mine[axis] = share if whole else b.emit("mod", share, e.number(count))
         below *= count
-    spare = None if below == e.grid.threads else b.emit("lt", thread, e.number(below))
-    with e.only(spare):
-        _fill_loops(e, lanes, mine, [], one)
+    return mine, below
 
 
 def _fill_loops(

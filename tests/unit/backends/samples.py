@@ -20,7 +20,7 @@ def kernels(target: Target) -> dict[str, Kernel]:
     found, faults = library(load())
     assert faults == []
     return {
-        name: lower(choose(declared, target, None, {}).kernel)
+        name: lower(choose(declared, target, None, {}).kernel, target)
         for name, declared in sorted(found.items())
         if isinstance(declared, KernelFunction)
     }

@@ -22,7 +22,7 @@ from iron.targets.atoms import amd, nvidia
 from iron.targets.atoms.atom import MatrixAtom
 from iron.targets.nvidia import SM_80
 from iron.targets.target import Target
-from iron.tiles import form
+from iron.tiles import ahead, form
 from iron.tiles.grid import natural
 from iron.tiles.lower import threads
 from iron.tiles.matrix import matrix_grid
@@ -113,6 +113,10 @@ PROGRAMS: dict[str, Callable[[], Made]] = {
     "nt tf32": lambda: gemm((33, 40, 40), (32, 32, 16), f32, "NT", math="tf32"),
     "odd sides": lambda: gemm((50, 97, 31), (48, 80, 16), bf16, "NT"),
     "attention": lambda: attention(40, 70, 64, (32, 32), f16),
+    "nt bf16 a turn early": lambda: gemm((65, 70, 73), (64, 64, 32), bf16, "NT", stages=2),
+    "nn f16 a turn early": lambda: gemm((64, 64, 96), (32, 64, 32), f16, stages=3),
+    "tt i8 a turn early": lambda: gemm((33, 40, 70), (32, 32, 32), i8, "TT", stages=2),
+    "no depth a turn early": lambda: gemm((20, 20, 0), (32, 32, 32), bf16, "NT", stages=2),
     "attention of 80": lambda: attention(20, 33, 80, (16, 32), bf16, causal=False),
 }
 
@@ -137,7 +141,7 @@ def test_programs_by_products(target: Target, name: str):
 @pytest.mark.parametrize(
     ("road", "name"),
     [
-        *(("cuda-text", n) for n in ("nn bf16", "nt u8", "nt tf32", "attention")),
+        *(("cuda-text", n) for n in ("nn bf16", "nt u8", "nt bf16 a turn early", "attention")),
         *(("hip-text-64", n) for n in ("nt f16 with bias", "tt i8", "tn bf16")),
     ],
 )
@@ -170,6 +174,24 @@ def test_what_does_not_fit_goes_the_general_road():
     assert matrix_grid(fits, SM_80) is not None
     assert matrix_grid(fits, APPLE7) is None
     assert matrix_grid(fits, None) is None
+
+
+def test_the_next_operands_are_fetched_while_the_products_run(monkeypatch):
+    """They are carried by the loop; fetched for the turn itself they come a turn late."""
+    made = gemm((64, 64, 96), (64, 64, 32), bf16, "NT", stages=2)
+    kernel = threads(made.kernel, SM_80)
+    carried = [op for op in kernel.body.walk() if op.name == "for" and len(op.results) > 32]
+    assert carried
+    assert any(repr(r.type) == "u32x4" for r in carried[0].results)
+    real = ahead.Ahead.fetch
+
+    def late(self, counter):
+        first = not hasattr(late, "seen")
+        late.seen = counter if first else late.seen
+        return real(self, late.seen)
+
+    monkeypatch.setattr(ahead.Ahead, "fetch", late)
+    assert interpreted(made, threads(made.kernel, SM_80)) != {}
 
 
 def wrong_or_outside(made: Made) -> bool:
