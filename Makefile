@@ -35,7 +35,7 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 demo: build/.checked  ## check the kernels on this CPU; a small model answers, its speed beside llama.cpp's
-	$(PYTHON) -m examples.smollm2 --codes
+	$(PYTHON) -m examples.smollm2
 	$(PYTHON) -m benches.smollm2 256 64 3
 
 build/.checked: $(READY) $(shell find iron -name '*.py')

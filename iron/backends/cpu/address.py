@@ -55,12 +55,22 @@ class Address:
         return e.w.let(f"getelementptr {self.ll}, ptr {base}, {wide} {offset}")
 
 
-def address(e: Emitter, buffer: Value, indices: Sequence[Value]) -> Address:
-    """The class and the base of an access."""
+def axis_steps(e: Emitter, buffer: Value) -> list[str]:
+    """Elements between neighbours along each axis: literals where the type fixes them."""
+    assert isinstance(buffer.type, Tensor)
+    return _steps(buffer.type, e.names(buffer)[1:])
+
+
+def address(
+    e: Emitter, buffer: Value, indices: Sequence[Value], unit: int | None = None
+) -> Address:
+    """The class and the base of an access; the step of axis `unit` is 1."""
     t = buffer.type
     assert isinstance(t, Tensor)
     pointer, *names = e.names(buffer)
     per_axis = _steps(t, names)
+    if unit is not None:
+        per_axis[unit] = "1"
     strides = [e.lane_stride(i) for i in indices]
     even = all(
         s == 0 or (s is not None and step.isdigit())
@@ -102,7 +112,6 @@ def _pattern(
 
 
 def _steps(t: Tensor, names: Sequence[str]) -> list[str]:
-    """Elements between neighbours along each axis: literals where the type fixes them."""
     if t.space not in ("shared", "table"):
         return [*names, "1"] if t.packed and t.rank else list(names)
     out, size = [""] * t.rank, 1

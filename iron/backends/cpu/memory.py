@@ -7,7 +7,7 @@ scatter. Lanes that are masked off touch no memory.
 
 from __future__ import annotations
 
-from iron.backends.cpu import arith, runs
+from iron.backends.cpu import arith, runs, steps
 from iron.backends.cpu.address import Address, address
 from iron.backends.cpu.ahead import prefetch
 from iron.backends.cpu.gather import each_active_lane, gather, scatter
@@ -33,9 +33,16 @@ FARTHEST = 4
 
 def _load(e: Emitter, op: Op) -> list[Names | Runs]:
     buffer, *indices = op.args
+    axis = steps.open_axis(e, buffer, indices)
+    if axis is not None:
+        return steps.either(e, op, axis, lambda where: _load_at(e, op, where))
+    return _load_at(e, op, address(e, buffer, indices))
+
+
+def _load_at(e: Emitter, op: Op, where: Address) -> list[Names | Runs]:
+    buffer, *indices = op.args
     (result,) = op.results
     elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
-    where = address(e, buffer, indices)
     length = runs.of_pattern(e, where.pattern) if n == 1 else 1
     if length > 1:
         raw, width = [_scattered_load(e, elem, where, 0, length)], e.lanes // length
