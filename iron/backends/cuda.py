@@ -83,7 +83,30 @@ IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
     "iron_mulhi_i32": "IRON_DEVICE i32 iron_mulhi_i32(i32 a, i32 b) { return __mulhi(a, b); }",
     "iron_reverse_bits_u32": "IRON_DEVICE u32 iron_reverse_bits_u32(u32 x) { return __brev(x); }",
     "iron_ballot": "IRON_DEVICE u64 iron_ballot(bool x) { return __ballot_sync(0xffffffffu, x); }",
+    # A launch may begin while the one before it ends: it waits here, and lets the next one begin.
+    "iron_take_turn": """
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}""",
 }
+
+
+def _dots() -> dict[str, str]:
+    """Products of four bytes and their sum in one instruction."""
+    kinds = {"i32": "s32", "u32": "u32"}
+    return {
+        f"iron_dot4_{a}_{b}": f"""
+IRON_DEVICE i32 iron_dot4_{a}_{b}({a} a, {b} b, i32 c) {{
+  i32 y;
+  asm("dp4a.{kinds[a]}.{kinds[b]} %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+}}"""
+        for a in kinds
+        for b in kinds
+    }
 
 
 def _shuffles() -> dict[str, str]:
@@ -133,6 +156,7 @@ def _functions() -> dict[str, str]:
     own = {
         **words(),
         **_INTRINSICS,
+        **_dots(),
         **_shuffles(),
         **_atomics(),
         **mma.CUDA,
@@ -142,12 +166,17 @@ def _functions() -> dict[str, str]:
     return {**own, **shared}
 
 
-def _entry(symbol: str, arguments: Sequence[Argument], kernel: Kernel) -> list[str]:
+def opening(symbol: str, arguments: Sequence[Argument], kernel: Kernel) -> list[str]:
+    """The head of a kernel, up to its brace."""
     rows = [f"    {_parameter(a)}" for a in arguments]
     return [
         f'extern "C" __global__ void __launch_bounds__({kernel.threads}) {symbol}(',
         ",\n".join(rows) + ") {",
     ]
+
+
+def _entry(symbol: str, arguments: Sequence[Argument], kernel: Kernel) -> list[str]:
+    return [*opening(symbol, arguments, kernel), "  iron_take_turn();"]
 
 
 def _parameter(a: Argument) -> str:

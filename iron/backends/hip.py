@@ -11,7 +11,7 @@ from dataclasses import replace
 from iron.backends import mma
 from iron.backends.clike.dialect import Dialect
 from iron.backends.clike.functions import shared_functions
-from iron.backends.cuda import CUDA, words
+from iron.backends.cuda import CUDA, opening, words
 from iron.dtypes import DTYPES, DType
 
 TYPEDEFS = """
@@ -178,6 +178,7 @@ def _dialect(wave: int) -> Dialect:
         name="hip",
         typedefs=TYPEDEFS,
         functions=_functions(wave),
+        entry=opening,
         thread="iron_thread()",
         group="iron_group()",
         barrier="iron_barrier()",

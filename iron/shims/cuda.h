@@ -99,6 +99,24 @@ inline void ptx_min_NaN_f32(float& to, float a, float b) {
 inline void ptx_max_NaN_f32(float& to, float a, float b) {
   to = a != a ? a : b != b ? b : a == b ? (__builtin_signbit(a) ? b : a) : a > b ? a : b;
 }
+template <class A, class B>
+inline int fibre_dot4(unsigned a, unsigned b, int c) {
+  unsigned sum = (unsigned)c;
+  for (int n = 0; n < 32; n += 8) sum += (unsigned)((int)(A)(a >> n) * (int)(B)(b >> n));
+  return (int)sum;
+}
+inline void ptx_dp4a_s32_s32(int& to, int a, int b, int c) {
+  to = fibre_dot4<signed char, signed char>((unsigned)a, (unsigned)b, c);
+}
+inline void ptx_dp4a_s32_u32(int& to, int a, unsigned b, int c) {
+  to = fibre_dot4<signed char, unsigned char>((unsigned)a, b, c);
+}
+inline void ptx_dp4a_u32_s32(int& to, unsigned a, int b, int c) {
+  to = fibre_dot4<unsigned char, signed char>(a, (unsigned)b, c);
+}
+inline void ptx_dp4a_u32_u32(int& to, unsigned a, unsigned b, int c) {
+  to = fibre_dot4<unsigned char, unsigned char>(a, b, c);
+}
 inline void ptx_ex2_approx_ftz_f32(float& to, float x) { to = fibre_exp2(x); }
 inline void ptx_rcp_approx_ftz_f32(float& to, float x) { to = fibre_rcp(x); }
 inline void ptx_rsqrt_approx_ftz_f32(float& to, float x) { to = fibre_rsqrt(x); }

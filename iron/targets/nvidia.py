@@ -24,7 +24,7 @@ APPROXIMATIONS = (
 
 
 def _gpu(name: str, shared_kib: int, *features: str) -> Target:
-    found = frozenset({"cuda", *features})
+    found = frozenset({"cuda", "integer_dot", *features})
     return Target(
         name, "gpu", SIMD, MAX_THREADS, shared_kib << 10, found,
         cpu=name, approximations=APPROXIMATIONS,

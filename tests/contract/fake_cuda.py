@@ -23,8 +23,7 @@ class CUresult(IntEnum):
 
 
 OK = CUresult.CUDA_SUCCESS
-ATTRIBUTES = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0}
-ATTRIBUTES |= {"MULTIPROCESSOR_COUNT": 132}
+ATTRIBUTES = {"COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132}
 
 
 class TensorMap:
@@ -39,14 +38,20 @@ class TensorMap:
 
 
 class FakeCuda:
-    """One GPU of compute capability 9.0."""
+    """One GPU of compute capability `major`.0."""
 
-    def __init__(self, version: int = 13000, devices: int = 1, memory: int = 1 << 30) -> None:
+    def __init__(
+        self, version: int = 13000, devices: int = 1, memory: int = 1 << 30, major: int = 9
+    ) -> None:
         self.CUresult = CUresult
-        names = [f"CU_DEVICE_ATTRIBUTE_{n}" for n in ATTRIBUTES]
+        self.attributes = {**ATTRIBUTES, "COMPUTE_CAPABILITY_MAJOR": major}
+        names = [f"CU_DEVICE_ATTRIBUTE_{n}" for n in self.attributes]
         self.CUdevice_attribute = SimpleNamespace(**{n: n for n in names})
         self.CUfunction_attribute = SimpleNamespace(
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic"
+        )
+        self.CUlaunchAttributeID = SimpleNamespace(
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION="early"
         )
         self.CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_NONE=0)
         self.version, self.devices, self.memory = version, devices, memory
@@ -105,7 +110,7 @@ class FakeCuda:
         return OK, self.memory
 
     def cuDeviceGetAttribute(self, which: str, device: Any) -> tuple[Any, ...]:
-        return OK, ATTRIBUTES[which.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+        return OK, self.attributes[which.removeprefix("CU_DEVICE_ATTRIBUTE_")]
 
     def cuDevicePrimaryCtxRetain(self, device: Any) -> tuple[Any, ...]:
         assert device[0] == "device"
@@ -143,22 +148,31 @@ class FakeCuda:
         self.calls.append(f"{which}={value}")
         return (OK,)
 
-    def cuLaunchKernel(
-        self, function: Any, x: int, y: int, z: int, bx: int, by: int, bz: int, shared: int,
-        stream: int, parameters: int, extra: int,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        self.calls.append("cuLaunchKernel")
+    def CUlaunchConfig(self) -> Any:
+        return SimpleNamespace(attrs=[], numAttrs=0)
+
+    def CUlaunchAttribute(self) -> Any:
+        return SimpleNamespace(value=SimpleNamespace())
+
+    def cuLaunchKernelEx(
+        self, config: Any, function: Any, parameters: int, extra: int
+    ) -> tuple[Any, ...]:
+        self.calls.append("cuLaunchKernelEx")
         assert function in self.handles
-        assert x > 0
-        assert y > 0
-        assert 0 < bx * by * bz <= 1024
+        assert config.gridDimX > 0
+        assert config.gridDimY > 0
+        assert config.gridDimZ == 1
+        assert 0 < config.blockDimX * config.blockDimY * config.blockDimZ <= 1024
+        assert config.numAttrs == len(config.attrs)
         if self.context is None:
             return (CUresult.CUDA_ERROR_INVALID_CONTEXT,)
         if self.next:
             found, self.next = self.next, OK
             return (found,)
         launch = SimpleNamespace(
-            symbol=function[1].decode(), grid=(x, y), threads=bx, shared=shared, stream=stream,
+            symbol=function[1].decode(), grid=(config.gridDimX, config.gridDimY),
+            threads=config.blockDimX, shared=config.sharedMemBytes, stream=config.hStream,
+            early=[a.value.programmaticStreamSerializationAllowed for a in config.attrs],
             read=lambda number, kind: _argument(parameters, number, kind),
         )  # fmt: skip
         self.launches.append(launch)

@@ -73,7 +73,30 @@ def test_a_bound_launch_is_one_call(driver: CudaDriver, cu: FakeCuda):
     cu.calls.clear()
     cu.capture = 1
     run()
-    assert cu.calls == ["cuLaunchKernel"]
+    assert cu.calls == ["cuLaunchKernelEx"]
+
+
+@pytest.mark.parametrize(
+    ("major", "groups", "early"), [(8, 2, []), (9, 2, [1]), (9, 12 * 132, [1]), (9, 12 * 133, [])]
+)
+def test_a_small_launch_may_begin_before_the_one_ahead_has_ended(
+    major: int, groups: int, early: list[int]
+):
+    fake = FakeCuda(major=major)
+    driver = CudaDriver(Api(fake))
+    made = [driver.upload(np.ones(32 * groups, np.float32)) for _ in range(2)]
+    kernel, arrays = scaled(), dict(zip("xy", (m.seen for m in made), strict=True))
+    driver.load(kernel).bind(arrays, {"by": 2.0}, {}, (groups,))()
+    assert [launch.early for launch in fake.launches] == [early]
+
+
+def test_every_kernel_waits_before_it_does_anything_else():
+    from iron.backends.cuda_code import code_of
+
+    text = code_of(scaled()).text
+    first = text.body.partition("{\n")[2].partition("\n")[0]
+    assert first.strip() == "iron_take_turn();"
+    assert "griddepcontrol.wait" in text.prelude
 
 
 def test_a_thread_without_a_context_gets_one(driver: CudaDriver, cu: FakeCuda):

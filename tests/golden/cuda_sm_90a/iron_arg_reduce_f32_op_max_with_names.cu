@@ -5,6 +5,12 @@ typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE i32 iron_shuffle_xor_i32(i32 x, i32 step) { return (i32)__shfl_xor_sync(0xffffffffu, (i32)x, step); }
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
 
@@ -16,6 +22,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_arg_reduce_f32_op_max_wit
     const i32 N,
     const i64 x_stride0,
     const i64 names_stride0) {
+  iron_take_turn();
   __shared__ f32 pile[8];
   __shared__ i32 pile2[8];
   const i32 thread_index = (i32)threadIdx.x;

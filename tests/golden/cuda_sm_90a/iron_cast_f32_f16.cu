@@ -11,12 +11,19 @@ IRON_DEVICE f16 iron_f32_to_f16(f32 x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
 }
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 
 // takes any arguments
 extern "C" __global__ void __launch_bounds__(256) iron_cast_f32_f16(
     const f32* x,
     f16* y,
     const i32 N) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
@@ -32,6 +39,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_cast_f32_f16_neighbours(
     const f32* x,
     f16* y,
     const i32 N) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;

@@ -5,6 +5,12 @@ typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 struct alignas(16) iron_f32x4 { f32 e[4]; };
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE u32 iron_floordiv_u32(u32 a, u32 b) {
   return b == 0 ? (u32)0 : (u32)(a / b);
 }
@@ -27,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3(
     const i64 x_stride2,
     const i64 y_stride0,
     const i64 y_stride1) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
@@ -56,6 +63,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_copy_f32_rank3_neighbours
     const i64 x_stride1,
     const i64 y_stride0,
     const i64 y_stride1) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
@@ -87,6 +95,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_copy_f32_rank3_unit(
     const i64 x_stride1,
     const i64 y_stride0,
     const i64 y_stride1) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;

@@ -10,6 +10,12 @@ IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE u16 iron_shl_u16(u16 a, u16 b) {
   return (u16)((u16)a << ((u16)b & 15u));
 }
@@ -28,6 +34,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q
     const i32 R,
     const i64 w_blocks_stride0,
     const i64 y_stride0) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 r = (i32)group_index;
@@ -62,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_dequant_gather_f32_gguf_q
     const i32 R,
     const i64 w_blocks_stride0,
     const i64 y_stride0) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 r = (i32)group_index;

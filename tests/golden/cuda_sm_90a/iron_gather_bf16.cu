@@ -4,6 +4,12 @@ typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned sho
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE u32 iron_min_u32(u32 a, u32 b) {
   return a < b ? a : b;
 }
@@ -18,6 +24,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_gather_bf16(
     const i32 R,
     const i64 table_stride0,
     const i64 y_stride0) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 r = (i32)group_index;

@@ -19,6 +19,12 @@ IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
   return __fmaf_rn(a, b, c);
 }
 IRON_DEVICE f32 iron_sqrt_f32(f32 x) { return __fsqrt_rn(x); }
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
 
 // takes any arguments
@@ -31,6 +37,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w(
     const i32 N,
     const i64 x_stride0,
     const i64 y_stride0) {
+  iron_take_turn();
   __shared__ f32 pile[8];
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
@@ -102,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_rms_norm_f16_vec4_with_w_
     const i32 N,
     const i64 x_stride0,
     const i64 y_stride0) {
+  iron_take_turn();
   __shared__ f32 pile[8];
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;

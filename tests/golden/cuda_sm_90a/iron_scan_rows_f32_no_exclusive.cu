@@ -4,6 +4,12 @@ typedef unsigned long long u64; typedef unsigned short f16; typedef unsigned sho
 typedef float f32;
 #define IRON_DEVICE static __device__ __forceinline__
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }
 IRON_DEVICE f32 iron_shuffle_up_f32(f32 x, i32 step) { return (f32)__shfl_up_sync(0xffffffffu, (f32)x, step); }
 IRON_DEVICE f32 iron_shifted_f32(f32 x, f32 unit, i32 place) {
@@ -28,6 +34,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_scan_rows_f32_no_exclusiv
     const i64 x_stride0,
     const i64 y_stride0,
     const i64 extent0) {
+  iron_take_turn();
   __shared__ f32 pile[8];
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;

@@ -6,6 +6,12 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 struct alignas(8) iron_u8x8 { u32 w[2]; };
 struct alignas(16) iron_f16x8 { u32 w[4]; };
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 
 // takes any arguments
 extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
@@ -14,6 +20,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_select_f16(
     const f16* b,
     f16* y,
     const i32 N) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
@@ -33,6 +40,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_select_f16_neighbours(
     const f16* b,
     f16* y,
     const i32 N) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;

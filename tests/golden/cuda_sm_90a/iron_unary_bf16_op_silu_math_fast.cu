@@ -26,6 +26,12 @@ IRON_DEVICE f32 iron_fast_rcp_f32(f32 x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+IRON_DEVICE void iron_take_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 IRON_DEVICE f32 iron_bf16_to_f32(bf16 x) {
   return iron_bits_to_f32((u32)x << 16);
 }
@@ -36,6 +42,7 @@ extern "C" __global__ void __launch_bounds__(256) iron_unary_bf16_op_silu_math_f
     bf16* y,
     const f32 slope,
     const i32 N) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
@@ -54,6 +61,7 @@ extern "C" __global__ void __launch_bounds__(128) iron_unary_bf16_op_silu_math_f
     bf16* y,
     const f32 slope,
     const i32 N) {
+  iron_take_turn();
   const i32 thread_index = (i32)threadIdx.x;
   const u32 group_index = blockIdx.x;
   const i32 group0 = (i32)group_index;
