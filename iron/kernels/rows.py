@@ -25,7 +25,7 @@ def chunk_count(N, VEC):
 def row_threads(N, VEC):
     """Threads of a group for a row of N."""
     chunks = chunk_count(N, VEC)
-    return N // (VEC * chunks) if chunks else 256
+    return N // (VEC * chunks) if chunks else 1024 if N > 16384 else 256
 
 
 def held_chunks(N, VEC, THREADS):

@@ -233,6 +233,7 @@ def _(s: Subject, torch: Any) -> Formula | None:
 # --- rows -----------------------------------------------------------------------------------------
 
 
+@formula("softmax_split")
 @formula("softmax")
 def _(s: Subject, torch: Any) -> Formula | None:
     if s.mask is not None or s.arguments["scale"] != 1.0:

@@ -21,7 +21,8 @@ def test_a_held_row_is_whole_and_its_group_legal(vec: int):
 
 @pytest.mark.parametrize("n", [1, 100, 2880, 4095, 4100, 32768])
 def test_other_rows_share_a_form(n: int):
-    assert (row_threads(n, 8), held_chunks(n, 8, 256)) == (256, 0)
+    threads = 1024 if n > 16384 else 256
+    assert (row_threads(n, 8), held_chunks(n, 8, threads)) == (threads, 0)
 
 
 def test_given_threads_that_do_not_divide_the_row_hold_nothing():
