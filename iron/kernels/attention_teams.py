@@ -3,6 +3,10 @@
 from iron.lang import cdiv, next_pow2
 
 
+MANY = 64
+"""Groups of heads from which on heads share reads in one pass; before that, more groups do more."""
+
+
 def team_of(H, G, D, E, shared_bytes):
     """Threads that share a key on a GPU, 8 to 32: one for each 8 elements.
 

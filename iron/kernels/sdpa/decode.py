@@ -11,7 +11,7 @@ import numpy as np
 
 from iron.kernels.attention import LOWEST, attend, gathered, leave, scaled_query, visible
 from iron.kernels.attention_blocks import attend_blocks
-from iron.kernels.attention_teams import heads_of, keys_of, team_of, threads_of
+from iron.kernels.attention_teams import MANY, heads_of, keys_of, team_of, threads_of
 from iron.kernels.primitives import LOG2E
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import fast_exp2, groups, i32, inf, kernel, log2, maximum, minimum
@@ -52,8 +52,8 @@ def sdpa_decode(
     *,
     BLOCKS: Const = False,
     TEAM: Const = team_of,
-    HEADS: Const = lambda H, G, D, E, TEAM, BLOCKS: min(
-        4 if BLOCKS else 8, heads_of(H, G, D, E, TEAM)
+    HEADS: Const = lambda B, H, G, D, E, TEAM, BLOCKS: min(
+        4 if BLOCKS else 8 if B * G >= MANY else 1, heads_of(H, G, D, E, TEAM)
     ),
     KEYS: Const = keys_of,
     AHEAD: Const = True,
@@ -180,7 +180,7 @@ def _(q, k, v, used, mask, bias, sink, scale, softcap, window, first):
 
 
 @sdpa_decode.case(
-    B=[4], H=[6], G=[3], S=[37], D=[72], E=[40], MODE=MODES, T=[f32], C=[f32, f16],
+    B=[4], H=[6], G=[3], S=[37], D=[72], E=[40], MODE=MODES, T=[f32], C=[f32, f16], HEADS=[2],
     tol={"o": ATTN, "lse": RED("S")},
 )  # fmt: skip
 def _(rng, B, H, G, S, D, E, MODE):

@@ -29,7 +29,7 @@ def sdpa_merge(
     lse: Out[f32, B, H],
     *,
     VEC: Const = 4,
-    THREADS: Const = lambda E, P: min(512, max(64, next_pow2(cdiv(E, 4) * P))),
+    THREADS: Const = lambda E, P: min(128, max(64, next_pow2(cdiv(E, 4) * P))),
 ):
     """One group per head, whose threads share the splits; a sink counts once. P is compiled in."""
     h, b = groups(H, B, threads=THREADS)
