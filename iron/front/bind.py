@@ -215,7 +215,8 @@ class _Binder:
             raise self.wrong("E0703", f"Const `{name}` is missing")
         if not inspect.isfunction(spec.default):
             return spec.default
-        known = {**self.out.sizes, **self.out.dtypes, **self.out.consts, **self.machine}
+        known = {**self.out.sizes, **self.out.dtypes, **self.out.formats}
+        known |= {**self.out.consts, **self.machine}
         wanted = list(inspect.signature(spec.default).parameters)
         missing = [w for w in wanted if w not in known]
         if missing:

@@ -5,8 +5,10 @@ Source: the definition; the formats and their decoding are those of `iron.quant.
 
 import numpy as np
 
-from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32, formats
-from iron.lang import group_sum, groups, inline, kernel, minimum, require, thread, unrolled
+from iron.kernels.gemm.columns import by_columns, in_bytes
+from iron.kernels.gemm.teams import by_teams, by_tiles, rows_of, threads_of, way_of
+from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32
+from iron.lang import formats, groups, kernel, require
 from iron.quant.format import FORMATS, Algebra, by_name
 
 M, N, K = dims("M N K")
@@ -31,56 +33,12 @@ IN_PARTS = [by_name(name) for name in NAMES_IN_PARTS]
 FMT = formats("FMT", *FORMATS.values())
 
 
-@inline
-def dense_sums(x, w, row, TEAM):
-    """sum_k W[row[r], k] x[m, k] of a thread's columns: neighbours read neighbours."""
-    acc = [[f32(0) for _ in unrolled(x.shape[0])] for _ in unrolled(len(row))]
-    for k in range(thread % TEAM, x.shape[1], TEAM):
-        xs = [x[m, k].to(f32) for m in unrolled(x.shape[0])]
-        for r in unrolled(len(row)):
-            weight = w.decode(row[r], k)
-            for m in unrolled(len(xs)):
-                acc[r][m] = acc[r][m] + weight * xs[m]
-    return acc
-
-
-@inline
-def chunk_sums(x, w, row, TEAM, FMT):
-    """The same of a thread's chunks: t, t + TEAM, ..., each of `FMT.vec` weights."""
-    acc = [[f32(0) for _ in unrolled(x.shape[0])] for _ in unrolled(len(row))]
-    for c in range(thread % TEAM, x.shape[1] // FMT.vec, TEAM):
-        at = [FMT.at(c) + s + e for s, size in FMT.runs for e in unrolled(size)]
-        for m in unrolled(x.shape[0]):
-            xs = [x[m, i].to(f32) for i in at]
-            for r in unrolled(len(row)):
-                acc[r][m] = acc[r][m] + w.dot(row[r], c, xs)
-    return acc
-
-
-@inline
-def part_sums(x, w, row, TEAM, FMT):
-    """The same of a thread's parts of chunks, each a few words."""
-    acc = [[f32(0) for _ in unrolled(x.shape[0])] for _ in unrolled(len(row))]
-    for p in range(thread % TEAM, x.shape[1] // FMT.vec * FMT.parts, TEAM):
-        at = [FMT.part_at(p) + s + e for s, size in FMT.part_runs for e in unrolled(size)]
-        for m in unrolled(x.shape[0]):
-            xs = [x[m, i].to(f32) for i in at]
-            for r in unrolled(len(row)):
-                acc[r][m] = acc[r][m] + FMT.part_dot(w, row[r], p, xs)
-    return acc
-
-
-@inline
-def added(total, bias, residual, m, n):
-    """total + bias[n] + residual[m, n], of what there is."""
-    if bias is not None:
-        total = total + bias[n].to(f32)
-    return total if residual is None else total + residual[m, n].to(f32)
-
-
 @kernel(
     choose={"TEAM": {"gpu": [32], "cpu": [1, 32]}},
-    schedule={"cpu": {"THREADS": 32, "ROWS": 4, "PARTS": False}},
+    schedule={
+        "integer_dot": {"DOT4": True},
+        "cpu": {"THREADS": 32, "ROWS": 4, "PARTS": False, "WAY": "teams"},
+    },
     tune={"TEAM": [8, 16, 32], "THREADS": [32, 64, 128, 256], "ROWS": [1, 2, 4, 8]},
 )
 def qmv(
@@ -91,41 +49,54 @@ def qmv(
     y: Out[T, M, N],
     *,
     TEAM: Const = 32,
-    THREADS: Const = 64,
-    ROWS: Const = 4,
+    DOT4: Const = False,
+    WAY: Const = way_of,
+    THREADS: Const = threads_of,
+    UNROLL: Const = 7,
+    ROWS: Const = rows_of,
     PARTS: Const = True,
 ):
-    """One team of TEAM threads per ROWS // M rows of W; M is compiled in, 1 to 8.
+    """y = x W^T (+ bias) (+ residual); M is compiled in, 1 to 8. Sums are f32.
 
-    A thread takes chunks of W's rows, or with PARTS a few words of one. The codec owns the order of
-    the elements inside and takes scales out of its sum. What a team reads of x serves all of its
-    rows, which lie as many apart as the group has teams; packed formats that are not read in parts
-    have one row a team, since their arithmetic fills the registers. `residual` is added. Sums are
-    f32.
+    In the way of `teams`, one team of TEAM threads takes ROWS // M rows of W. A thread takes chunks
+    of these rows, or with PARTS a few words of one. The codec owns the order of the elements inside
+    and takes scales out of its sum. What a team reads of x serves all of its rows, which lie as
+    many apart as the group has teams; packed formats that are not read in parts have one row a
+    team, since their arithmetic fills the registers. `whole` is the same for plain floats with a
+    team that is the group and asks for every word of its rows at once.
+
+    In the way of `tiles`, a group takes the 32 rows of a tile, and its simdgroups share their
+    columns. In the way of `columns`, for one vector and many rows, a thread keeps one chunk's
+    columns of x in fixed point (see `columns`) and walks down ROWS rows, UNROLL at a time. It is
+    for targets that multiply bytes four at a time (DOT4).
     """
-    teams = max(1, THREADS // TEAM)
+    columns, whole = WAY == "columns", WAY == "whole"
+    tiles, team = WAY == "tiles", THREADS if whole else TEAM
+    teams = max(1, THREADS // team)
     several = FMT.parts > 1 if PARTS else FMT.body == "dense"
     rows = max(1, ROWS // M) if several else 1
-    (group,) = groups(cdiv(N, teams * rows), threads=THREADS)
-    require(TEAM <= THREADS, "a team of threads is part of a group")
-    require(TEAM > 1 or FMT.body != "dense", "plain floats are read by teams")
+    held = K // FMT.vec * FMT.parts // THREADS if whole else 0
+    size = ROWS if columns else 32 if tiles else teams * rows
+    (group,) = groups(cdiv(N, size), threads=THREADS)
+    require(team <= THREADS, "a team of threads is part of a group")
+    require(team > 1 or FMT.body != "dense", "plain floats are read by teams")
     require(M <= 8, "qmv takes at most 8 vectors; use qmm for more")
     require(K % FMT.vec == 0, "the row length K must be a multiple of the format's chunk")
-    n = [(group * rows + r) * teams + thread // TEAM for r in unrolled(rows)]
-    whole = FMT.body == "tiles" and teams == 32  # a tile has a row for each of its 32 threads
-    row = n if whole else [minimum(n[r], N - 1) for r in unrolled(rows)]
+    require(not whole or FMT.body == "dense", "whole rows are for plain floats")
+    require(held <= 8, "a thread holds at most 8 parts of a row")
+    require(held * THREADS == K // FMT.vec * FMT.parts or not whole, "held parts make a row")
+    require(not tiles or FMT.body == "tiles", "tiles are for rows that lie side by side")
+    require(not columns or in_bytes(FMT), "columns are for codes in words")
+    require(not columns or M == 1, "columns are for one vector")
+    require(not columns or K // FMT.vec <= THREADS, "a chunk of a row has a thread")
+    require(ROWS % UNROLL == 0 or not columns, "rows are walked UNROLL at a time")
 
-    if PARTS:
-        acc = part_sums(x, w, row, TEAM, FMT)
-    elif FMT.algebra is Algebra.DENSE and TEAM == THREADS:
-        acc = dense_sums(x, w, row, TEAM)
+    if columns:
+        by_columns(x, w, bias, residual, y, group * ROWS, (ROWS, THREADS, UNROLL), FMT)
+    elif tiles:
+        by_tiles(x, w, bias, residual, y, group, THREADS, FMT)
     else:
-        acc = chunk_sums(x, w, row, TEAM, FMT)
-    for r in unrolled(rows):
-        for m in unrolled(M):
-            total = group_sum(acc[r][m], width=TEAM)
-            if (thread % TEAM == 0) & (n[r] < N):
-                y[m, n[r]] = added(total, bias, residual, m, n[r]).to(T)
+        by_teams(x, w, bias, residual, y, group, (rows, team, THREADS), held, PARTS, FMT)
 
 
 def terms(w):
@@ -180,6 +151,45 @@ def _(rng, M, N, K, FMT):
 )  # fmt: skip
 def _(rng, M, N, K, FMT):
     return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
+
+
+def small(rng, M, N, K, FMT):
+    """Vectors far below 1, and what is added to their products."""
+    x, bias, residual = (rng.normal(*shape) / 1024 for shape in ((M, K), (N,), (M, N)))
+    return {"x": x, "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
+
+
+@qmv.case(
+    M=[1], N=[9], K=[192], FMT=[*COMMON[3:5], COMMON[6], *IN_PARTS], WAY=["columns"], TEAM=[32],
+    THREADS=[32], ROWS=[6], UNROLL=[2], tol=DOT,
+)  # fmt: skip
+def _(rng, M, N, K, FMT):
+    return small(rng, M, N, K, FMT)
+
+
+@qmv.case(
+    M=[1], N=[11], K=[1088], T=[f32], FMT=COMMON[6:7], WAY=["columns"], TEAM=[32],
+    THREADS=[64], ROWS=[9], UNROLL=[3], tol=DOT,
+)  # fmt: skip
+def _(rng, M, N, K, FMT):
+    return small(rng, M, N, K, FMT)
+
+
+@qmv.case(
+    M=[1, 3], N=[5], K=[1024], T=[f32], FMT=COMMON[:3], WAY=["whole"], TEAM=[32], THREADS=[64],
+    ROWS=[4], tol=DOT,
+)  # fmt: skip
+def _(rng, M, N, K, FMT):
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": None, "residual": None}
+
+
+@qmv.case(
+    M=[1, 3], N=[35], K=[320], T=[f32], FMT=COMMON[8:], WAY=["tiles"], TEAM=[32], THREADS=[64],
+    tol=DOT,
+)  # fmt: skip
+def _(rng, M, N, K, FMT):
+    bias, residual = rng.normal(N), rng.normal(M, N)
+    return {"x": rng.normal(M, K), "w": rng.packed(FMT, N, K), "bias": bias, "residual": residual}
 
 
 @qmv.case(M=[1], N=[7], K=[512], T=[f32], FMT=OTHERS, tol=DOT)
