@@ -10,8 +10,8 @@ def tile_side(D, E, T, shared_bytes):
 
     Those are side x D, side x D, side x E and side x side elements of T in group memory.
     """
-    fits = (n for n in (64, 32) if n * (2 * D + E + n) * T.bytes <= shared_bytes)
-    return next(fits, 16)
+    fits = (n for n in (64, 32, 16, 8) if n * (2 * D + E + n) * T.bytes <= shared_bytes)
+    return next(fits, 4)
 
 
 @inline

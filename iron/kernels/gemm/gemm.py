@@ -36,6 +36,7 @@ def activated(x, ACT, T):
 
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
+    schedule={"cpu": {"BM": 64, "BN": 64}},
     tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64], "STAGES": [1, 2, 3, 4]},
 )
 def gemm(
@@ -152,6 +153,12 @@ def finished(rng, M, N, K, TA, TB, EPILOGUE):
 
 
 @gemm.case(M=[31], N=[104], K=[97], EPILOGUE=["bias", "both"], BM=[16], TA=[0], TB=[1], tol=DOT)
+def _(rng, M, N, K, TA, TB, EPILOGUE):
+    return finished(rng, M, N, K, TA, TB, EPILOGUE)
+
+
+@gemm.case(M=[130], N=[257], K=[97], ACT=["silu", "gelu_tanh"], EPILOGUE=["scaled"], TA=[0], TB=[1],
+           T=[f32, bf16], tol=DOT)  # fmt: skip
 def _(rng, M, N, K, TA, TB, EPILOGUE):
     return finished(rng, M, N, K, TA, TB, EPILOGUE)
 
