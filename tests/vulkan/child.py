@@ -1,7 +1,7 @@
 """What a process of its own does on the software device at one lane width.
 
     python -m tests.vulkan.child WHAT ..
-    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | ways
+    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | integers | ways
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -25,10 +25,11 @@ from iron.check.cases import Runner, check, run_case
 from iron.check.expand import expand
 from iron.check.generate import generate
 from iron.check.generate.agree import DEVICE_ROADS, agree
-from iron.dtypes import f32, i32
+from iron.dtypes import f32, i32, i64, u32, u64
 from iron.errors import KernelError
 from iron.ir.core import Kernel, Op
 from iron.ir.types import tensor
+from iron.lang import In, Out, dims, dtypes, each, kernel
 from iron.runtime.driver import driver
 from iron.runtime.drivers.vulkan import VulkanDriver, launch, memory
 from iron.runtime.drivers.vulkan.hazards import Hazards
@@ -40,6 +41,14 @@ from tests.unit.backends.spirv.test_latency import looked_up
 from tests.unit.ir.handmade import Handmade
 
 encoding = sys.modules[Encoder.__module__]
+T, (N,) = dtypes("T", i32, u32, i64, u64), dims("N")
+
+
+@kernel
+def there_and_back(x: In[T, N], y: Out[T, N]):
+    """y = x rounded to a float."""
+    (i,) = each(N)
+    y[i] = x[i].to(f32).to(T)
 
 
 def library() -> dict[str, Any]:
@@ -63,8 +72,8 @@ def cases(half: int) -> dict[str, Any]:
     listener = Listener()
     opened = VulkanDriver(listener)
     faults, passed = [], 0
-    for kernel in list(library().values())[half::2]:
-        every = expand(kernel)
+    for found in list(library().values())[half::2]:
+        every = expand(found)
         verdict = run_case(every[len(every) // 2], on(opened))
         passed += verdict.status == "pass"
         if not verdict.ok:
@@ -319,6 +328,31 @@ def writes() -> dict[str, Any]:
     return {"sums": sums, **said(listener)}
 
 
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def integers() -> dict[str, Any]:
+    """Integers that become floats and integers again, beside the interpreter's; `control` names the
+    types that go wrong where the float is not hidden.
+    """
+
+    def wrong(opened: VulkanDriver) -> list[str]:
+        out = []
+        for dtype in (i32, u32, i64, u64):
+            bits = np.random.default_rng(3).bytes(256 * dtype.bytes)
+            x = np.frombuffer(bits, dtype.np) >> np.arange(256, dtype=dtype.np) % 32
+            made = [np.zeros_like(x) for _ in range(2)]
+            for backend, y in zip(("interp", opened), made, strict=True):
+                with iron.use(backend):
+                    there_and_back(x=x, y=y)
+            out += [] if np.array_equal(*made) else [str(dtype)]
+        return out
+
+    faults = wrong(VulkanDriver())
+    with changed(Encoder, "hidden", lambda self, value: value):
+        return {"faults": faults, "control": wrong(VulkanDriver())}
+
+
 # --- other ways of the driver ---------------------------------------------------------------------
 
 
@@ -339,8 +373,8 @@ def ways() -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, opened in drivers.items():
         faults, passed = [], 0
-        for kernel in ("cast", "arg_reduce", "kv_append"):
-            every = expand(library()[kernel])
+        for found in ("cast", "arg_reduce", "kv_append"):
+            every = expand(library()[found])
             for case in every[2 :: max(1, len(every) // 3)]:
                 verdict = run_case(case, on(opened))
                 passed += verdict.status == "pass"
@@ -362,6 +396,7 @@ def main() -> None:
         "controls": controls,
         "again": again,
         "writes": writes,
+        "integers": integers,
         "ways": ways,
     }
     print(json.dumps(answers[what]()))

@@ -83,6 +83,13 @@ def test_small_writes_come_in_order():
     assert found["messages"] == []
 
 
+def test_integers_that_were_floats_are_rounded():
+    """Mesa takes them for what they were."""
+    found = child(16, "integers")
+    assert found["faults"] == []
+    assert found["control"] != []
+
+
 def test_roads_that_other_devices_need():
     found = child(8, "ways")
     for name, way in found.items():

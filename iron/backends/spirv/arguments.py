@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iron.dtypes import DType, f16, u32
-from iron.ir.core import Kernel, Value
+from iron.dtypes import DType, f16, f32, u32
+from iron.ir.core import Kernel, Op, Value
 from iron.ir.types import Tensor, element
 
 PUSH_BYTES = 128
@@ -72,11 +72,15 @@ def touched(kernel: Kernel) -> tuple[str, ...]:
 
 
 def computes(kernel: Kernel) -> bool:
-    """True when floats are added, multiplied or divided."""
-    return any(
-        op.name in ("add", "sub", "mul", "div", "fma") and element(op.results[0].type).kind == "f"
-        for op in kernel.body.walk()
-    )
+    """True when floats are added, multiplied, divided, or become integers."""
+    return any(_computes(op) for op in kernel.body.walk())
+
+
+def _computes(op: Op) -> bool:
+    made = element(op.results[0].type) if op.results else None
+    if op.name == "cast":
+        return made is not None and made.is_integer and element(op.args[0].type).is_float
+    return op.name in ("add", "sub", "mul", "div", "fma") and made is f32
 
 
 def read_back(kernel: Kernel) -> set[Value]:

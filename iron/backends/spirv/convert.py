@@ -94,8 +94,11 @@ def _from_f32(e: Encoder, x: int, to: DType) -> int:
 
 
 def _saturated(e: Encoder, x: int, to: DType) -> int:
-    """Beyond the range the nearest end, NaN to 0; the ends are exact powers of two."""
-    m = e.m
+    """Beyond the range the nearest end, NaN to 0; the ends are exact powers of two.
+
+    Mesa takes an integer that became a float and an integer again for what it was.
+    """
+    m, x = e.m, e.hidden(x)
     signed = to.kind == "i"
     code = Code.ConvertFToS if signed else Code.ConvertFToU
     inside = m.put(code, e.held(to), x)

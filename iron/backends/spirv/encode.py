@@ -160,7 +160,11 @@ class Encoder:
         """
         made = self.id(value)
         zero = is_const(value) and const_of(value) == 0
-        if self.target.has("exact_zero") or not (zero or always):
+        return self.hidden(made) if zero or always else made
+
+    def hidden(self, made: int) -> int:
+        """A float as it is, from compilers that would guess; others get it undisguised."""
+        if self.target.has("exact_zero"):
             return made
         m = self.m
         bits = m.put(Code.Bitcast, m.u32, made)

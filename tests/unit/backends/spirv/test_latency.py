@@ -1,5 +1,6 @@
 """Loads that wait together: guarded ones without a branch, those of several turns of a loop."""
 
+import re
 from typing import Any
 
 import pytest
@@ -78,6 +79,15 @@ def sums_in_turns(x: In[f32, N], at: In[u32, M], y: Out[f32, M]):
     y[g] = group_sum(total)
 
 
+@kernel
+def three_sums(x: In[f32, N], at: In[u32, M], y: Out[f32, M]):
+    """Sums of sums, one after the other."""
+    (g,) = groups(M, threads=64)
+    first = group_sum(x[thread])
+    second = group_sum(first * x[thread])
+    y[g] = group_sum(second * x[thread])
+
+
 def text(fn: Any) -> str:
     """The module of a kernel as it is without wide accesses."""
     kinds = {"x": (f32, 64), "at": (u32, 32), "y": (f32, 32)}
@@ -103,6 +113,17 @@ def test_turns_of_a_loop_that_reads_stand_side_by_side():
     made = text(summed)
     assert made.count("OpLoopMerge") == 2  # four turns at a time, then the rest
     assert made.count("OpLoad %f32") == 5
+
+
+def test_collectives_take_turns_with_two_arrays():
+    """The barrier of each ends the reading of the one before; the third may use the first's."""
+    made = text(three_sums)
+    assert made.count("OpControlBarrier") == 3
+    chains = re.findall(r"(%\d+) = OpAccessChain %\S+ %(pile\S*) ", made)
+    places = dict(chains)
+    stored = [places[at] for at in re.findall(r"OpStore (%\d+) ", made) if at in places]
+    assert len(stored) == 3
+    assert stored[0] == stored[2] != stored[1]
 
 
 def test_a_collective_in_a_loop_ends_with_a_barrier():
