@@ -5,8 +5,8 @@ Source: the definition; the formats and their decoding are those of `iron.quant.
 
 import numpy as np
 
-from iron.kernels.gemm.columns import by_columns, in_bytes
-from iron.kernels.gemm.teams import by_teams, by_tiles, rows_of, threads_of, way_of
+from iron.kernels.matvec_columns import by_columns, in_bytes
+from iron.kernels.matvec_teams import by_teams, by_tiles, rows_of, threads_of, way_of
 from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import formats, groups, kernel, require
 from iron.quant.format import FORMATS, Algebra, by_name
@@ -67,7 +67,7 @@ def qmv(
 
     In the way of `tiles`, a group takes the 32 rows of a tile, and its simdgroups share their
     columns. In the way of `columns`, for one vector and many rows, a thread keeps one chunk's
-    columns of x in fixed point (see `columns`) and walks down ROWS rows, UNROLL at a time. It is
+    columns of x in fixed point (`matvec_columns`) and walks down ROWS rows, UNROLL at a time. It is
     for targets that multiply bytes four at a time (DOT4).
     """
     columns, whole = WAY == "columns", WAY == "whole"

@@ -8,7 +8,7 @@ integer sums are those of ggml's products of quantised blocks.
 
 import numpy as np
 
-from iron.kernels.gemm.columns import added
+from iron.kernels.matvec_columns import added
 from iron.kernels.quant.quantize_blocks import blocks, quantize_blocks
 from iron.lang import DOT, DOT8, Const, In, Out, Packed, bf16, bitcast, cdiv, dims, dot4, dtypes
 from iron.lang import f16, f32, formats, groups, i8, i32, inline, kernel, minimum, plan, require

@@ -4,7 +4,7 @@ Sums are inlined into `qmv`.
 """
 
 from iron.kernels.attention import together
-from iron.kernels.gemm.columns import added, column_threads, in_bytes
+from iron.kernels.matvec_columns import added, column_threads, in_bytes
 from iron.lang import barrier, f32, inline, minimum, shared, strided, thread, unrolled
 from iron.quant.format import Algebra
 
