@@ -78,9 +78,10 @@ def bind(
 
     `described` maps tensor parameters to `TensorArg` and packed ones to `PackedArg`, None for an
     absent optional one; an `Out` may be missing and gets its declared shape. `consts` and `dtypes`
-    are those named by the caller, `scalars` the scalar parameters that are given. `simd` and
-    `shared_bytes` are the target's, for Consts whose defaults ask. Errors: E0701 for an argument
-    that does not fit, E0703 for a missing one, E0707 for what nothing gives.
+    are those named by the caller, or by a schedule, whose values may be functions as a default may;
+    `scalars` are the scalar parameters that are given. `simd` and `shared_bytes` are the target's,
+    for Consts whose defaults ask. Errors: E0701 for an argument that does not fit, E0703 for a
+    missing one, E0707 for what nothing gives.
     """
     machine = {"simd_width": simd, "shared_bytes": shared_bytes}
     return _Binder(fn, described, dict(consts), dict(dtypes or {}), machine).run(scalars)
@@ -198,7 +199,7 @@ class _Binder:
         for name, spec in self.fn.signature.items():
             if not isinstance(spec, ConstSpec):
                 continue
-            value = self.given[name] if name in self.given else self._default(name, spec)
+            value = self._default(name, ConstSpec(self.given.get(name, spec.default)))
             self.out.consts[name] = value
             bound = self.out.dims.pop(name, None)
             if bound is not None and bound != value:

@@ -14,6 +14,12 @@ def tile_side(D, E, T, shared_bytes):
     return next(fits, 4)
 
 
+def hopper_side(D, E, T, shared_bytes):
+    """128 where bulk copies of 128 bytes move heads of at most 128 elements of 16 bits."""
+    whole = T.bytes == 2 and D % 64 == 0 and E % 64 == 0 and max(D, E) <= 128
+    return 128 if whole else tile_side(D, E, T, shared_bytes)
+
+
 @inline
 def seen(rows, cols, keys, window, CAUSAL, WINDOWED):
     """Which of the keys `cols` the queries at the places `rows` among the keys see."""

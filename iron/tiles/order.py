@@ -16,15 +16,20 @@ def numbers(
 ) -> tuple[Value, ...]:
     """The group numbers on axes of `extents` of the group number `flat`, all of one dtype.
 
-    Without an `order` the first axis is fastest. `(axis, size, descending)`, on two axes, takes
-    `size` numbers of `axis` together: they are fastest, then the other axis, then the next `size`
-    (0: the plain order). `descending` takes the first axis from its end.
+    Without an `order` the first axis is fastest. `(axis, size, descending)` takes `size` numbers of
+    `axis`, one of the first two, together: they are fastest, then the other of the two, then the
+    next `size` (0: the plain order). `descending` takes the first axis from its end.
     """
     if order is None:
         return _plain(b, flat, extents)
-    axis, size, descending = order if order[1] else (0, 0, order[2])
-    found = _grouped(b, flat, extents[axis], extents[1 - axis], size)
-    made = found if axis == 0 else found[::-1]
+    axis, size, descending = order
+    if size == 0 or len(extents) == 1:
+        made = _plain(b, flat, extents)
+    else:
+        pair = b.emit("mul", extents[0], extents[1])
+        inner, *outer = _plain(b, flat, [pair, *extents[2:]])
+        found = _grouped(b, inner, extents[axis], extents[1 - axis], size)
+        made = (*(found if axis == 0 else found[::-1]), *outer)
     if not descending:
         return made
     last = b.emit("sub", extents[0], b.const(1, flat.type))
@@ -41,8 +46,6 @@ def _plain(b: Builder, flat: Value, extents: Sequence[Value]) -> tuple[Value, ..
 
 def _grouped(b: Builder, flat: Value, along: Value, other: Value, size: int) -> tuple[Value, Value]:
     """(number along the grouped axis, number along the other)."""
-    if size == 0:
-        return b.emit("mod", flat, along), b.emit("floordiv", flat, along)
     held = b.const(size, flat.type)
     whole = b.emit("mul", other, held)
     first = b.emit("mul", b.emit("floordiv", flat, whole), held)

@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from iron.kernels.activation import fast_gelu_tanh, fast_silu, gelu_erf, gelu_tanh, relu, silu
-from iron.lang import DOT, Const, In, Out, Scalar, bf16, dims, dtypes, f16, f32, grouped, groups
-from iron.lang import inline, kernel, mma, next_pow2, pipelined, require, zeros
+from iron.lang import DOT, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32, grouped
+from iron.lang import groups, inline, kernel, mma, next_pow2, pipelined, require, zeros
 
 P, Q, R, S, TA, TB = dims("P Q R S TA TB")
 M, N = P * (1 - TA) + Q * TA, S * (1 - TB) + R * TB
@@ -20,6 +20,22 @@ def side_of(n, T, shared_bytes):
     """The side of a tile along n elements: 128 where two such operands of 32 columns have room."""
     most = 128 if 2 * 2 * 128 * 32 * T.bytes <= shared_bytes else 64
     return min(most, max(16, next_pow2(n)))
+
+
+def hopper_columns(P, Q, R, S, TA, TB, T, BM, shared_bytes):
+    """On sm_90 the widest product of a warpgroup that leaves no processor without a tile."""
+    m, n = Q if TA else P, R if TB else S
+    if T is f32 or BM < 64:
+        return side_of(n, T, shared_bytes)
+    return next((side for side in (256, 128) if cdiv(m, BM) * cdiv(n, side) >= 128), 64)
+
+
+HOPPER = {
+    "BN": hopper_columns,
+    "BK": lambda T: 32 if T is f32 else 64,
+    "STAGES": lambda T, BN: 2 if T is f32 else {256: 3, 128: 6}.get(BN, 8),
+    "PERSISTENT": 132,
+}
 
 
 @inline
@@ -36,7 +52,7 @@ def activated(x, ACT, T):
 
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
-    schedule={"cpu": {"BM": 64, "BN": 64}},
+    schedule={"cpu": {"BM": 64, "BN": 64}, "sm_90": HOPPER},
     tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64], "STAGES": [1, 2, 3, 4]},
 )
 def gemm(
@@ -56,6 +72,7 @@ def gemm(
     BN: Const = lambda R, S, TB, T, shared_bytes: side_of(R if TB else S, T, shared_bytes),
     BK: Const = 32,
     STAGES: Const = 2,
+    PERSISTENT: Const = 0,
 ):
     """One group per BM x BN tile of c. Ragged edges read as zero and are not written.
 

@@ -9,7 +9,7 @@ Gimelshein 2018 (arXiv:1805.02867); grouped heads, g = h * G / H, Ainslie et al.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, tile_side
+from iron.kernels.attention_tiles import attend, hopper_side, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import groups, i32, kernel, minimum, require, u8, u32
 
@@ -20,7 +20,10 @@ T = dtypes("T", f32, f16, bf16)
 @kernel(
     variants={"CAUSAL": [False, True]},
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
-    schedule={"cpu": {"BM": 32, "BN": 32}},
+    schedule={
+        "cpu": {"BM": 32, "BN": 32},
+        "sm_90": {"BM": hopper_side, "BN": hopper_side, "OVERLAP": 1},
+    },
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
 )
 def sdpa_prefill(
@@ -42,6 +45,7 @@ def sdpa_prefill(
     BM: Const = tile_side,
     BN: Const = tile_side,
     STAGES: Const = 2,
+    OVERLAP: Const = 0,
 ):
     """One group per BM queries of one head; lse = log of the sum of exp(s).
 

@@ -25,7 +25,7 @@ def walk(extents, order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("extents", [(1, 1), (4, 3), (5, 7), (8, 2), (3, 9)])
+@pytest.mark.parametrize("extents", [(1, 1), (4, 3), (5, 7), (8, 2), (3, 9), (3, 5, 2)])
 def test_every_group_once(extents, order):
     assert sorted(walk(extents, order)) == list(product(*map(range, extents)))
 
@@ -34,6 +34,8 @@ def test_other_ranks():
     assert walk((3,), None) == [(0,), (1,), (2,)]
     assert len(set(walk((2, 3, 4), None))) == 24
     assert walk((2, 3, 4), None)[:3] == [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
+    assert walk((2, 3, 2), (1, 2, False))[:3] == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]
+    assert walk((3,), (0, 0, True)) == [(2,), (1,), (0,)]
 
 
 def test_neighbours_stay_together():

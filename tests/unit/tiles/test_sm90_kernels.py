@@ -1,0 +1,99 @@
+"""Products and attention of the library on sm_90a's road, in the machine."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from iron.analysis.budget import check_budget
+from iron.compiler import lower
+from iron.dtypes import bf16, f32
+from iron.front import TensorArg, bind, specialise
+from iron.ir import interp
+from iron.ir.host import evaluate
+from iron.kernels.gemm.gemm import gemm
+from iron.kernels.sdpa.prefill import sdpa_prefill
+from iron.passes.elementary import elementary
+from iron.targets.nvidia import SM_90A
+from tests.unit.front.trial import read
+from tests.unit.tiles.kernels import empty
+from tests.unit.tiles.machine import play
+
+RNG = np.random.default_rng(8)
+
+
+def normal(*shape, dtype=bf16.np):
+    return RNG.normal(size=shape).astype(dtype)
+
+
+def agree(fn, given, consts, dims):
+    """Both levels leave the same, but for the order of sums: two roundings of bf16 apart."""
+    kernel = read(fn, 32, **given, **consts)
+    special = lower(kernel, SM_90A).preferred
+    assert special is not None
+    arrays = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
+    scalars = {n: v for n, v in given.items() if isinstance(v, int | float)}
+    held = [{n: v.copy() for n, v in arrays.items()} for _ in range(2)]
+    grid, failed = evaluate(kernel, scalars, dims)
+    assert not failed
+    interp.run(elementary(kernel), held[0], scalars, dims, grid)
+    play(special, held[1], dims, scalars)
+    for name in arrays:
+        one, two = (h[name].astype(np.float64) for h in held)
+        finite = np.isfinite(one)
+        assert np.array_equal(finite, np.isfinite(two))
+        apart = np.abs(one - two)[finite]
+        size = np.abs(one)[finite]
+        assert (apart <= 2.0**-7 * (size + size.mean())).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ta", "tb"), list(product((0, 1), (0, 1))))
+def test_products(ta, tb):
+    m, n, k = 70, 90, 72
+    a = normal(k, m) if ta else normal(m, k)
+    b = normal(n, k) if tb else normal(k, n)
+    given = {"a": a, "b": b, "c": empty(m, n), "bias": normal(n), "residual": normal(m, n)}
+    dims = dict(zip("PQRS", (*a.shape, *b.shape), strict=True))
+    consts = {"TA": ta, "TB": tb, "ACT": "silu", "BM": 64, "BN": 64, "BK": 64}
+    agree(gemm, given | {"alpha": 0.7, "beta": 2.0}, consts, dims)
+
+
+OPTIONS = ["plain", "softcap", "window", "mask", "sink", "all"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(("causal", "overlap"), list(product((False, True), (0, 1))))
+def test_attention(option, causal, overlap):
+    s, n, d = 70, 150, 64
+    on = {x for x in OPTIONS if option in (x, "all")}
+    given = {"q": normal(1, 2, s, d), "k": normal(1, 1, n, d), "v": normal(1, 1, n, d)}
+    given |= {"o": empty(1, 2, s, d), "lse": np.full((1, 2, s), np.nan, np.float32)}
+    given["mask"] = (RNG.uniform(size=(1, s, n)) < 0.5).astype(np.uint8) if "mask" in on else None
+    given["sink"] = normal(2, dtype=np.float32) if "sink" in on else None
+    given |= {"used": None, "scale": 0.25, "softcap": 0.75 * ("softcap" in on)}
+    given["window"] = 40 * ("window" in on)
+    consts = {"CAUSAL": causal, "CAPPED": "softcap" in on, "WINDOWED": "window" in on}
+    consts |= {"BM": 64, "BN": 64, "OVERLAP": overlap}
+    agree(sdpa_prefill, given, consts, {"B": 1, "H": 2, "G": 1, "S": s, "L": n, "D": d, "E": d})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "wanted"),
+    [
+        (bf16, 8192, (256, 64, 3)),
+        (bf16, 2048, (256, 64, 3)),
+        (bf16, 1024, (64, 64, 8)),
+        (f32, 8192, (128, 32, 2)),
+    ],
+)
+def test_a_schedule_may_ask_for_dtypes_and_sizes(dtype, size, wanted):
+    """Wide tiles for 16-bit floats, where there are enough of them."""
+    blank = TensorArg(dtype, (size, size), (size, 1))
+    arguments = {"a": blank, "b": blank, "bias": None, "residual": None}
+    bound = bind(gemm, arguments, gemm.schedule["sm_90"], shared_bytes=SM_90A.shared_bytes)
+    made = lower(specialise(gemm, bound, 32), SM_90A)
+    assert tuple(bound.consts[n] for n in ("BN", "BK", "STAGES")) == wanted
+    assert (made.preferred is not None) == (dtype is bf16)
+    check_budget(made, SM_90A)
