@@ -132,7 +132,12 @@ class _Forms:
         return [least.plus(most, -1).plus(Form(constant=-GAPS[op.name]))]
 
     def bound(self, value: Value, greatest: bool) -> Form | None:
-        """The greatest or least element of a tile, or the value of a scalar."""
+        """The greatest or least element of a tile, or a scalar itself, in the counter's dtype.
+
+        None for what is no such form.
+        """
+        if element(value.type) is not self.counter.type:
+            return None
         if value is self.counter:
             return Form(slope=1)
         if value not in self.inside and not isinstance(value.type, Tile):
