@@ -11,7 +11,7 @@ import numpy as np
 
 from iron.kernels.attention_tiles import attend, hopper_side, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
-from iron.lang import groups, i32, kernel, minimum, require, u8, u32
+from iron.lang import grouped, groups, i32, kernel, minimum, require, u8, u32
 
 B, H, G, S, L, D, E = dims("B H G S L D E")
 T = dtypes("T", f32, f16, bf16)
@@ -55,7 +55,7 @@ def sdpa_prefill(
     of zero. A query that sees nothing gives zeros and lse -inf. Keys and values from n on are never
     read. Sums are f32; the weights are rounded to T before they meet v.
     """
-    i, h, b = groups(cdiv(S, BM), H, B)
+    i, h, b = groups(cdiv(S, BM), H, B, order=grouped(4, axis=1, descending=CAUSAL))
     require(H % G == 0, "the query heads H must be a multiple of the key heads G")
     require(scale > 0.0, "the scale must be positive")
     require(CAPPED or softcap <= 0.0, "a form without a soft cap is for a softcap of 0")
