@@ -10,7 +10,7 @@ from iron.backends.clike.functions import shared_functions
 from iron.backends.clike.words import in_words
 from iron.dtypes import DTYPES, DType
 from iron.ir.core import Kernel
-from iron.targets.nvidia import STATIC_SHARED
+from iron.targets.nvidia import EARLY_THREADS, STATIC_SHARED
 
 TYPEDEFS = """
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
@@ -83,14 +83,16 @@ IRON_DEVICE f32 iron_fma_f32(f32 a, f32 b, f32 c) {
     "iron_mulhi_i32": "IRON_DEVICE i32 iron_mulhi_i32(i32 a, i32 b) { return __mulhi(a, b); }",
     "iron_reverse_bits_u32": "IRON_DEVICE u32 iron_reverse_bits_u32(u32 x) { return __brev(x); }",
     "iron_ballot": "IRON_DEVICE u64 iron_ballot(bool x) { return __ballot_sync(0xffffffffu, x); }",
-    # A launch may begin while the one before it ends: it waits here, and lets the next one begin.
-    "iron_take_turn": """
-IRON_DEVICE void iron_take_turn() {
+    # A small launch may begin while the one before it ends: it waits here, and lets the next begin.
+    "iron_take_turn": f"""
+IRON_DEVICE void iron_take_turn() {{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= {EARLY_THREADS}u) {{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }}
 #endif
-}""",
+}}""",
 }
 
 

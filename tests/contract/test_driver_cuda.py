@@ -16,6 +16,7 @@ from iron.runtime.arrays import Buffer
 from iron.runtime.cache import Cache
 from iron.runtime.drivers.cuda import CudaDriver
 from iron.runtime.drivers.cuda_api import Api
+from iron.targets.nvidia import EARLY_THREADS
 from tests.contract.fake_cuda import CUresult, FakeCuda
 from tests.unit.ir.handmade import Handmade
 
@@ -97,6 +98,15 @@ def test_every_kernel_waits_before_it_does_anything_else():
     first = text.body.partition("{\n")[2].partition("\n")[0]
     assert first.strip() == "iron_take_turn();"
     assert "griddepcontrol.wait" in text.prelude
+    assert f"blockDim.x <= {EARLY_THREADS}u" in text.prelude
+
+
+def test_what_may_begin_early_waits_on_a_device_of_any_size():
+    """Kernels wait up to `EARLY_THREADS`: no launch beyond that may ask to begin early."""
+    wide, narrow = FakeCuda(major=10), FakeCuda(major=9)
+    wide.attributes["MULTIPROCESSOR_COUNT"], narrow.attributes["MULTIPROCESSOR_COUNT"] = 160, 78
+    assert Api(wide).early_threads == EARLY_THREADS
+    assert Api(narrow).early_threads == 384 * 78
 
 
 def test_a_thread_without_a_context_gets_one(driver: CudaDriver, cu: FakeCuda):

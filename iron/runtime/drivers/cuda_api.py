@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from iron.errors import KernelError, error
-from iron.targets.nvidia import MOST_GROUPS
+from iron.targets.nvidia import EARLY_THREADS, MOST_GROUPS
 
 INSTALL = "pip install 'iron-kernels[cuda]'"
 NO_DRIVER = "install NVIDIA's driver, 580 or later"
@@ -60,7 +60,8 @@ class Api:
         self._success = binding.CUresult.CUDA_SUCCESS
         self._context = self._open()
         early = self._attribute("COMPUTE_CAPABILITY_MAJOR") >= 9
-        self.early_threads = early * FEW_THREADS * self._attribute("MULTIPROCESSOR_COUNT")
+        many = FEW_THREADS * self._attribute("MULTIPROCESSOR_COUNT")
+        self.early_threads = early * min(many, EARLY_THREADS)
 
     # --- opening ----------------------------------------------------------------------------------
 

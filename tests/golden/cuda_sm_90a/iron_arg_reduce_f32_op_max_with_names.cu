@@ -7,8 +7,10 @@ typedef float f32;
 IRON_DEVICE f32 iron_bits_to_f32(u32 x) { return __uint_as_float(x); }
 IRON_DEVICE void iron_take_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= 50688u) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
 }
 IRON_DEVICE i32 iron_shuffle_xor_i32(i32 x, i32 step) { return (i32)__shfl_xor_sync(0xffffffffu, (i32)x, step); }

@@ -7,8 +7,10 @@ typedef float f32;
 struct alignas(16) iron_f32x4 { f32 e[4]; };
 IRON_DEVICE void iron_take_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= 50688u) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
 }
 IRON_DEVICE u32 iron_floordiv_u32(u32 a, u32 b) {

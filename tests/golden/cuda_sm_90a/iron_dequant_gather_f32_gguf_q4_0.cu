@@ -12,8 +12,10 @@ IRON_DEVICE f32 iron_f16_to_f32(f16 x) {
 }
 IRON_DEVICE void iron_take_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= 50688u) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
 }
 IRON_DEVICE u16 iron_shl_u16(u16 a, u16 b) {

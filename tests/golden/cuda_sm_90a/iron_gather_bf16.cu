@@ -6,8 +6,10 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 IRON_DEVICE void iron_take_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= 50688u) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
 }
 IRON_DEVICE u32 iron_min_u32(u32 a, u32 b) {

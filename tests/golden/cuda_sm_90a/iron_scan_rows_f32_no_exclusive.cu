@@ -6,8 +6,10 @@ typedef float f32;
 #define IRON_CONSTANT_F32(bits) __builtin_bit_cast(f32, bits)
 IRON_DEVICE void iron_take_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= 50688u) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
 }
 IRON_DEVICE f32 iron_shuffle_xor_f32(f32 x, i32 step) { return (f32)__shfl_xor_sync(0xffffffffu, (f32)x, step); }

@@ -8,8 +8,10 @@ struct alignas(8) iron_u8x8 { u32 w[2]; };
 struct alignas(16) iron_f16x8 { u32 w[4]; };
 IRON_DEVICE void iron_take_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (gridDim.x * gridDim.y * blockDim.x <= 50688u) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
 }
 
