@@ -35,7 +35,7 @@ def looked_up(e: Emitter, op: Op) -> str | None:
     if width % CODES or not e.target.has("avx512"):
         return None
     found = entries(result, e.nibbles)
-    if found is None or not e.varies(found[0]):
+    if found is None or not e.varies(found[0]) or not e.at_hand(found[0]):
         return None
     code, table = found
     x, y = Lanes(e.w, f32, width), Lanes(e.w, f32, CODES)

@@ -182,6 +182,11 @@ class Emitter:
         """True when `value` was computed in the current scope."""
         return value in self.scope.names or value in self.scope.runs
 
+    def at_hand(self, value: Value) -> bool:
+        """True when `names` has an answer here: not for what ended with an earlier piece."""
+        kept = value in self.places or value in self.rematerialised
+        return kept or self.known(value) or is_const(value)
+
     def _lane(self, value: Value, name: str, at: int) -> str:
         return self.w.let(f"extractelement {self.type(value)} {name}, i64 {at}")
 

@@ -114,3 +114,16 @@ def test_two_nibbles_are_no_function_of_one():
     assert compile_kernel(kernel, X86_64_V4).text.count(LOOK_UP) >= 4
     x = RNG.integers(0, 1 << 32, 32, dtype=np.uint32)
     both(kernel, {"x": x, "y": np.zeros(32, np.float32)})
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_barrier_parts_a_look_up_from_its_code(form):
+    """What crosses the barrier is the number; the code before it is gone by then."""
+    p = Handmade(threads=64, simd=32)
+    x, y = p.tensor("x", u32), p.tensor("y", f32, "inout")
+    t = p.thread()
+    number = form(p, p.emit("and", p.load(x, t), p.const(15, u32)))
+    p.b.emit_all("barrier")
+    p.store(y, t, p.emit("add", number, p.const(0.25, f32)))
+    x = RNG.integers(0, 1 << 32, 64, dtype=np.uint32)
+    both(p.done(), {"x": x, "y": np.zeros(64, np.float32)})
