@@ -22,7 +22,7 @@ QUICK = {n: r for n, r in TILE_ROADS.items() if n != "threads of 32"}
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("seed", [0, 7, 1_000, 2_000_004])
+@pytest.mark.parametrize("seed", [0, 2_000_004])
 def test_roads_agree(seed: int):
     assert agree(tile_program(seed), QUICK) == []
 

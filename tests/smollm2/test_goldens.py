@@ -125,7 +125,7 @@ WRONG: dict[str, tuple[ModuleType, tuple[str, str]]] = {
     "dequant_gather": (dequant_gather, ("minimum(wanted,", "minimum(wanted + 1,")),
     "rms_norm": (rms_norm, ("rsqrt(total / size + eps)", "rsqrt(total / (size - 1) + eps)")),
     "add_rms_norm": (rms_norm, ("(squares) / size + eps", "(squares) / size + eps * 0.1")),
-    "qmv": (qmv, ("+ w.dot(row[r], c, xs)", "- w.dot(row[r], c, xs)")),
+    "qmv": (qmv, ("residual, y, group, (rows", "residual, y, group // 2, (rows")),
     "rope": (rope, ("a[h][e] * c[e] - b[h][e] * s[e]", "a[h][e] * c[e] + b[h][e] * s[e]")),
     "kv_append": (kv_append, ("values[h, slot, i] = value", "values[h, slot, i] = key")),
     "sdpa_decode": (decode, ("minimum(used[b].to(i32), S)", "minimum(used[b].to(i32) - 1, S)")),

@@ -77,7 +77,10 @@ def alive(name: str) -> set[str]:
     return accepted - rejected
 
 
-SLOW = {"qmv", "quantize", "quantize_affine", "sdpa_decode", "sdpa_prefill", "top_k_mask"}
+SLOW = {
+    *("gemm", "qmv", "qmv_codes", "quantize", "quantize_affine", "top_k_mask"),
+    *("sdpa_decode", "sdpa_decode_split", "sdpa_prefill", "sdpa_prefill_varlen"),
+}
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in KERNELS]
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from iron.dtypes import DTYPES, DType, bool_, f32, i64
 from iron.ir.core import Kernel
+from iron.ir.ops import matrix, ring, tile
 from iron.ir.table import TABLE, OpDef, Trait, elementwise
 from iron.ir.types import vector
 from tests.unit.backends.cpu.agree import both
@@ -150,8 +151,14 @@ def test_rows_act_on_each_element_of_a_vector():
 def test_the_rows_are_covered():
     from iron.backends.cpu.entry import RULES
 
+    lowered = {r.name for part in (tile, ring, matrix) for r in vars(part).values() if is_row(r)}
     backend = {r.name for r in TABLE.values() if not r.has(Trait.EXPANDED)} - {"yield"}
-    assert backend <= set(RULES)
+    assert backend - lowered <= set(RULES)
+
+
+def is_row(thing: object) -> bool:
+    """Whether a module's attribute is a row; those of tiles and of other targets are not ours."""
+    return isinstance(thing, OpDef)
 
 
 EXTREMES = ("min", "max", "fmin", "fmax")
