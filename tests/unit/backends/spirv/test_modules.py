@@ -18,7 +18,7 @@ from iron.lang.declare import KernelFunction
 from iron.targets.nvidia import APPROXIMATIONS
 from iron.targets.vulkan import LEAST, USUAL
 from iron.worker.discover import kernels, modules
-from tests.unit.backends.spirv.validator import complaint, version
+from tests.unit.backends.spirv.validator import complaint
 
 AGAIN = True
 (N,) = dims("N")
@@ -78,8 +78,6 @@ def forms_of(name: str, dtype: str, target=MODERN, **variant: str) -> list[str]:
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_two_16_bit_floats_are_converted_at_once(dtype: str):
-    if version() < 2025:
-        pytest.skip("this spirv-val knows no bf16: pip install 'iron-kernels[vulkan]'")
     wide, *_ = forms_of("unary", dtype, OP="silu")
     assert wide.count("OpFConvert") == 4 + (8 if dtype == "f16" else 0)  # 8 neighbours
     assert (wide.count("OpTypeFloat 16 0") == 1) == (dtype == "bf16")
