@@ -11,7 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from iron.errors import KernelError, error
+from iron.errors import error
+from iron.runtime.drivers.stream_api import Names, StreamApi
 from iron.targets.nvidia import EARLY_THREADS, MOST_GROUPS
 
 INSTALL = "pip install 'iron-kernels[cuda]'"
@@ -27,8 +28,22 @@ matvec of 33 MB took 18 us in place of 13 behind another.
 """
 
 OUTSIDE = ("ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC")
-LASTING = (*OUTSIDE, "ILLEGAL_INSTRUCTION", "LAUNCH_FAILED", "HARDWARE_STACK_ERROR", "ASSERT")
-"""Faults after which a context, and so the process, runs nothing more."""
+NAMES = Names(
+    vendor="CUDA",
+    error="CUDA_ERROR_",
+    full="OUT_OF_MEMORY",
+    outside=OUTSIDE,
+    lasting=(*OUTSIDE, "ILLEGAL_INSTRUCTION", "LAUNCH_FAILED", "HARDWARE_STACK_ERROR", "ASSERT"),
+    allocate="cuMemAlloc",
+    free="cuMemFree",
+    send="cuMemcpyHtoD",
+    fetch="cuMemcpyDtoH",
+    synchronise="cuCtxSynchronize",
+    create="cuEventCreate",
+    record="cuEventRecord",
+    elapsed="cuEventElapsedTime",
+    destroy="cuEventDestroy",
+)
 
 
 def bindings() -> ModuleType:
@@ -50,14 +65,13 @@ class Facts:
     driver: str
 
 
-class Api:
+class Api(StreamApi):
     """One device through its primary context, which PyTorch, CuPy and JAX share."""
 
+    names = NAMES
+
     def __init__(self, binding: Any, ordinal: int = 0) -> None:
-        self.cu = binding
-        self.ordinal = ordinal
-        self.lost = False
-        self._success = binding.CUresult.CUDA_SUCCESS
+        super().__init__(binding, ordinal, binding.CUresult.CUDA_SUCCESS)
         self._context = self._open()
         early = self._attribute("COMPUTE_CAPABILITY_MAJOR") >= 9
         many = FEW_THREADS * self._attribute("MULTIPROCESSOR_COUNT")
@@ -67,11 +81,11 @@ class Api:
 
     def _open(self) -> Any:
         try:
-            result = self.cu.cuInit(0)[0]
+            result = self.binding.cuInit(0)[0]
         except RuntimeError as absent:
             raise error("E0603", f"NVIDIA's driver is missing: {absent}", help=NO_DRIVER) from None
-        if result != self._success:
-            raise error("E0603", f"no NVIDIA GPU: {self._named(result)}", help=NO_DRIVER)
+        if result != self.success:
+            raise error("E0603", f"no NVIDIA GPU: {NAMES.of(result)}", help=NO_DRIVER)
         self._version = int(self.call("cuDriverGetVersion"))
         if self._version < OLDEST:
             raise error(
@@ -105,42 +119,12 @@ class Api:
         )
 
     def _attribute(self, name: str) -> int:
-        which = getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        which = getattr(self.binding.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", which, self._device))
-
-    # --- calls ------------------------------------------------------------------------------------
-
-    def call(self, name: str, *args: Any) -> Any:
-        """The function's one result, or None; a fault is a KernelError."""
-        result, *rest = getattr(self.cu, name)(*args)
-        if result != self._success:
-            raise self.fault(result, name)
-        return rest[0] if rest else None
 
     def enter(self) -> None:
         """Makes the device's context current in this thread."""
         self.call("cuCtxSetCurrent", self._context)
-
-    def fault(self, result: Any, what: str) -> KernelError:
-        """What a failed call means for the user."""
-        name = self._named(result)
-        self.lost = self.lost or name in LASTING
-        if name == "OUT_OF_MEMORY":
-            return error(
-                "E0502", "the GPU's memory is full", help="free arrays, or use smaller ones"
-            )
-        if name in OUTSIDE:
-            return error(
-                "E0404",
-                f"a kernel reached outside its memory, and the GPU stopped it ({name})",
-                notes=("nothing more can be launched from this process",),
-                help='run the call under `iron.use("interp")`, which names the line',
-            )
-        return error("E0901", f"{what}: CUDA error {name}")
-
-    def _named(self, result: Any) -> str:
-        found = str(getattr(result, "name", result))
-        return found.removeprefix("CUDA_ERROR_")
 
     def most_groups(self, threads: int) -> int:
         """The groups that one launch may have, whatever their `threads`."""
@@ -154,7 +138,9 @@ class Api:
         module = self.call("cuModuleLoadData", code)
         function = self.call("cuModuleGetFunction", module, symbol.encode())
         if shared:
-            which = self.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            which = (
+                self.binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            )
             self.call("cuFuncSetAttribute", function, which, shared)
         return function
 
@@ -168,7 +154,7 @@ class Api:
         stream: Callable[[], int],
     ) -> Callable[[], None]:
         """A launch on the stream that `stream()` names; `parameters` is the packed arguments."""
-        launch, success = self.cu.cuLaunchKernelEx, self._success
+        launch, success = self.binding.cuLaunchKernelEx, self.success
         known: dict[int, Any] = {}
 
         def config() -> Any:
@@ -186,7 +172,7 @@ class Api:
 
         def again(result: Any) -> None:
             """A thread in which another context is current, or none, gets ours."""
-            if self._named(result) not in ("INVALID_CONTEXT", "INVALID_HANDLE"):
+            if NAMES.of(result) not in ("INVALID_CONTEXT", "INVALID_HANDLE"):
                 raise self.fault(result, "launch")
             self.enter()
             self.call("cuLaunchKernelEx", config(), function, parameters, 0)
@@ -194,7 +180,7 @@ class Api:
         return run
 
     def _config(self, grid: tuple[int, int], threads: int, shared: int, stream: int) -> Any:
-        made = self.cu.CUlaunchConfig()
+        made = self.binding.CUlaunchConfig()
         made.gridDimX, made.gridDimY, made.gridDimZ = *grid, 1
         made.blockDimX, made.blockDimY, made.blockDimZ = threads, 1, 1
         made.sharedMemBytes, made.hStream = shared, stream
@@ -204,62 +190,20 @@ class Api:
 
     def _early(self) -> Any:
         """A launch may begin before the one ahead of it has ended: our kernels wait themselves."""
-        made = self.cu.CUlaunchAttribute()
-        ids = self.cu.CUlaunchAttributeID
+        made = self.binding.CUlaunchAttribute()
+        ids = self.binding.CUlaunchAttributeID
         made.id = ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
         made.value.programmaticStreamSerializationAllowed = 1
         return made
-
-    # --- memory -----------------------------------------------------------------------------------
-
-    def allocate(self, size: int) -> int:
-        """The address of `size` new bytes, aligned to 256."""
-        self.enter()
-        return int(self.call("cuMemAlloc", max(1, size)))
-
-    def free(self, address: int) -> None:
-        """Gives memory back; the device finishes what uses it first. A lost device has none."""
-        if not self.lost:
-            self.enter()
-            self.call("cuMemFree", address)
-
-    def send(self, to: int, host: int, size: int) -> None:
-        """Copies from host memory; earlier launches on the default stream come first."""
-        if size:
-            self.enter()
-            self.call("cuMemcpyHtoD", to, host, size)
-
-    def fetch(self, host: int, at: int, size: int) -> None:
-        """Copies to host memory, after what was launched on the default stream."""
-        if size:
-            self.enter()
-            self.call("cuMemcpyDtoH", host, at, size)
-
-    def synchronise(self) -> None:
-        """Waits for everything launched from this process on the device."""
-        self.enter()
-        self.call("cuCtxSynchronize")
 
     # --- time -------------------------------------------------------------------------------------
 
     def event(self) -> Any:
         """A new event that keeps time."""
-        return self.call("cuEventCreate", 0)
-
-    def record(self, event: Any, stream: int) -> None:
-        """Marks the end of what is on the stream so far."""
-        self.call("cuEventRecord", event, stream)
-
-    def between(self, first: Any, last: Any) -> float:
-        """Seconds between two events that have happened."""
-        return float(self.call("cuEventElapsedTime", first, last)) / 1e3
-
-    def drop(self, event: Any) -> None:
-        """Gives an event back."""
-        self.call("cuEventDestroy", event)
+        return self.call(NAMES.create, 0)
 
     def capturing(self, stream: int) -> bool:
         """True while the stream records a graph."""
         self.enter()
         status = self.call("cuStreamIsCapturing", stream)
-        return status != self.cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        return status != self.binding.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE

@@ -42,7 +42,7 @@ class Maps:
         return max(1, size)
 
     def _encoded(self, wanted: TensorMap, place: Place, sizes: list[int]) -> Any:
-        cu, rank = self.api.cu, len(sizes)
+        cu, rank = self.api.binding, len(sizes)
         # An axis of one element may have any stride; the driver wants multiples of 16 bytes.
         steps = [
             s * place.size if n > 1 else ALIGNMENT
@@ -67,4 +67,4 @@ class Maps:
     def _type(self, dtype: DType) -> Any:
         names = {bf16: "BFLOAT16", f16: "FLOAT16", f32: "FLOAT32"}
         name = names.get(dtype, f"UINT{dtype.bits}")
-        return getattr(self.api.cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{name}")
+        return getattr(self.api.binding.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{name}")

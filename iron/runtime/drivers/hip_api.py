@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from iron.errors import KernelError, error
+from iron.runtime.drivers.stream_api import Names, StreamApi
 from iron.targets.amd import MOST_THREADS_OF_A_LAUNCH
 
 INSTALL = "pip install 'iron-kernels[hip]'"
@@ -22,8 +23,22 @@ OLDEST = 60_000_000
 """HIP 6.0, the first runtime whose device properties hip-python 10 reads."""
 
 OUTSIDE = ("IllegalAddress",)
-LASTING = (*OUTSIDE, "LaunchFailure", "Assert", "ECCNotCorrectable", "IllegalState")
-"""Faults after which a process launches nothing more."""
+NAMES = Names(
+    vendor="HIP",
+    error="hipError",
+    full="OutOfMemory",
+    outside=OUTSIDE,
+    lasting=(*OUTSIDE, "LaunchFailure", "Assert", "ECCNotCorrectable", "IllegalState"),
+    allocate="hipMalloc",
+    free="hipFree",
+    send="hipMemcpyHtoD",
+    fetch="hipMemcpyDtoH",
+    synchronise="hipDeviceSynchronize",
+    create="hipEventCreate",
+    record="hipEventRecord",
+    elapsed="hipEventElapsedTime",
+    destroy="hipEventDestroy",
+)
 
 
 def bindings() -> Any:
@@ -53,14 +68,13 @@ class Facts:
     runtime: str
 
 
-class Api:
+class Api(StreamApi):
     """One device; HIP has one context for each device and process, which PyTorch shares."""
 
+    names = NAMES
+
     def __init__(self, binding: Any, ordinal: int = 0) -> None:
-        self.hip = binding
-        self.ordinal = ordinal
-        self.lost = False
-        self._success = binding.hipError_t.hipSuccess
+        super().__init__(binding, ordinal, binding.hipError_t.hipSuccess)
         self._images: list[bytes] = []
         self._open()
 
@@ -68,11 +82,11 @@ class Api:
 
     def _open(self) -> None:
         try:
-            (result,) = self.hip.hipInit(0)
+            (result,) = self.binding.hipInit(0)
         except RuntimeError as absent:  # hip-python opens the library at the first call
             raise error("E0603", f"HIP's library is missing: {absent}", help=NO_RUNTIME) from None
-        if result != self._success:
-            raise error("E0603", f"no AMD GPU: {_named(result)}", help=NO_GPU)
+        if result != self.success:
+            raise error("E0603", f"no AMD GPU: {NAMES.of(result)}", help=NO_GPU)
         self._version = int(self.call("hipRuntimeGetVersion"))
         if self._version < OLDEST:
             raise error("E0603", f"the runtime is HIP {self._spelled()}", help=NO_RUNTIME)
@@ -96,37 +110,15 @@ class Api:
             self._spelled(),
         )
 
-    # --- calls ------------------------------------------------------------------------------------
-
-    def call(self, name: str, *args: Any) -> Any:
-        """The function's one result, or None; a fault is a KernelError."""
-        result, *rest = getattr(self.hip, name)(*args)
-        if result != self._success:
-            raise self.fault(result, name)
-        return rest[0] if rest else None
-
     def enter(self) -> None:
         """Makes the device the one of this thread."""
         self.call("hipSetDevice", self.ordinal)
 
     def fault(self, result: Any, what: str) -> KernelError:
         """What a failed call means for the user."""
-        name = _named(result)
-        self.lost = self.lost or name in LASTING
-        if name == "OutOfMemory":
-            return error(
-                "E0502", "the GPU's memory is full", help="free arrays, or use smaller ones"
-            )
-        if name in OUTSIDE:
-            return error(
-                "E0404",
-                f"a kernel reached outside its memory, and the GPU stopped it ({name})",
-                notes=("nothing more can be launched from this process",),
-                help='run the call under `iron.use("interp")`, which names the line',
-            )
-        if name == "NoBinaryForGpu":
+        if NAMES.of(result) == "NoBinaryForGpu":
             return error("E0901", f"{what}: the code object is of another GPU")
-        return error("E0901", f"{what}: HIP error {name}")
+        return super().fault(result, what)
 
     # --- code -------------------------------------------------------------------------------------
 
@@ -155,7 +147,7 @@ class Api:
         stream: Callable[[], int],
     ) -> Callable[[], None]:
         """A launch on the stream that `stream()` names; `parameters` is the packed arguments."""
-        launch, success = self.hip.hipModuleLaunchKernel, self._success
+        launch, success = self.binding.hipModuleLaunchKernel, self.success
         x, y = grid
 
         def run() -> None:
@@ -165,65 +157,13 @@ class Api:
 
         def again(result: Any) -> None:
             """A thread in which another device is current gets ours."""
-            if _named(result) not in ("InvalidContext", "InvalidHandle", "InvalidDevice"):
+            if NAMES.of(result) not in ("InvalidContext", "InvalidHandle", "InvalidDevice"):
                 raise self.fault(result, "launch")
             self.enter()
             args = (x, y, 1, threads, 1, 1, shared, stream(), parameters, None)
             self.call("hipModuleLaunchKernel", function, *args)
 
         return run
-
-    # --- memory -----------------------------------------------------------------------------------
-
-    def allocate(self, size: int) -> int:
-        """The address of `size` new bytes, aligned to 256."""
-        self.enter()
-        return int(self.call("hipMalloc", max(1, size)))
-
-    def free(self, address: int) -> None:
-        """Gives memory back; the device finishes what uses it first. A lost device has none."""
-        if not self.lost:
-            self.enter()
-            self.call("hipFree", address)
-
-    def send(self, to: int, host: int, size: int) -> None:
-        """Copies from host memory; earlier launches on the default stream come first."""
-        if size:
-            self.enter()
-            self.call("hipMemcpyHtoD", to, host, size)
-
-    def fetch(self, host: int, at: int, size: int) -> None:
-        """Copies to host memory, after what was launched on the default stream."""
-        if size:
-            self.enter()
-            self.call("hipMemcpyDtoH", host, at, size)
-
-    def synchronise(self) -> None:
-        """Waits for everything launched from this process on the device."""
-        self.enter()
-        self.call("hipDeviceSynchronize")
-
-    # --- time -------------------------------------------------------------------------------------
-
-    def event(self) -> Any:
-        """A new event that keeps time."""
-        return self.call("hipEventCreate")
-
-    def record(self, event: Any, stream: int) -> None:
-        """Marks the end of what is on the stream so far."""
-        self.call("hipEventRecord", event, stream)
-
-    def between(self, first: Any, last: Any) -> float:
-        """Seconds between two events that have happened."""
-        return float(self.call("hipEventElapsedTime", first, last)) / 1e3
-
-    def drop(self, event: Any) -> None:
-        """Gives an event back."""
-        self.call("hipEventDestroy", event)
-
-
-def _named(result: Any) -> str:
-    return str(getattr(result, "name", result)).removeprefix("hipError")
 
 
 def _text(name: Any) -> str:

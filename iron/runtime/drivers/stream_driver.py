@@ -14,9 +14,10 @@ from iron.errors import error
 from iron.runtime.arrays import Array, Buffer
 from iron.runtime.dlpack import row_major
 from iron.runtime.drivers import stream
-from iron.runtime.drivers.stream_memory import Api, Memory
+from iron.runtime.drivers.stream_api import StreamApi
+from iron.runtime.drivers.stream_memory import Memory
 
-Vendor = TypeVar("Vendor", bound=Api)
+Vendor = TypeVar("Vendor", bound=StreamApi)
 
 
 class StreamDriver(Generic[Vendor]):

@@ -24,7 +24,8 @@ from iron.runtime.arrays import Buffer
 from iron.runtime.drivers import stream
 from iron.runtime.drivers.choice import Choice, Place
 from iron.runtime.drivers.staging import image
-from iron.runtime.drivers.stream_memory import Api, Memory
+from iron.runtime.drivers.stream_api import StreamApi
+from iron.runtime.drivers.stream_memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class StreamExecutable:
 
     def __init__(
         self,
-        api: Api,
+        api: StreamApi,
         kernel: Kernel,
         load: Callable[[Code], Loaded],
         forms: Iterator[Form[Code]],
