@@ -1,7 +1,6 @@
 """`iron bench`, `iron snap` and `iron diff` on a project, with real workers and real clocks."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ import pytest
 
 from iron.bench.snapshot import load
 from iron.cli.app import run
-
-ROOT = Path(__file__).parents[3]
 
 KERNEL = """\"\"\"y[i] = 2 x[i].\"\"\"
 import ctypes, time
@@ -39,20 +36,6 @@ def inputs(rng, N):
 {name}.bench(N=[1024, 4096], flops=lambda N: N, make=inputs)
 """
 FAST = ["--quick", "--warm", "--peer", "none", "--allow-dirty"]
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith("IRON_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("IRON_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    folder = tmp_path / "mine"
-    (folder / "mine").mkdir(parents=True)
-    (folder / "mine" / "__init__.py").write_text("")
-    (folder / "pyproject.toml").write_text('[tool.iron]\nkernels = ["mine"]\n')
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def add(project: Path, name: str, factor: int = 2, before: str = "pass") -> None:

@@ -90,12 +90,8 @@ def made(home: Path) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith("IRON_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("IRON_CACHE_DIR", str(tmp_path / "cache"))
+def project(tmp_path: Path, settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("IRON_JOBS", "1")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     home = made(tmp_path / "mine")
     monkeypatch.chdir(home)
     return home

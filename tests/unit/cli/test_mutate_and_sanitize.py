@@ -1,15 +1,12 @@
 """`iron test --mutate` and `--sanitize` on a project: what is red, what is listed, wrong use."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iron.cli.app import run
-
-ROOT = Path(__file__).parents[3]
 
 KERNEL = """\"\"\"y = 2 x.\"\"\"
 from iron.lang import EXACT, In, Out, dims, each, f32, kernel, minimum
@@ -34,11 +31,7 @@ FLAGS = ["--timeout", "20", "-j", "1"]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith("IRON_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("IRON_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+def project(tmp_path: Path, settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     assert run(["init", "hunted"]) == 0
     monkeypatch.chdir("hunted")

@@ -49,12 +49,7 @@ FLAGS = ["--timeout", "10", "--memory", "1GiB"]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith("IRON_")]:
-        monkeypatch.delenv(name)
-    # `iron test` hands the cache's place to its workers.
-    monkeypatch.setenv("IRON_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+def project(tmp_path: Path, settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     assert run(["init", "mine"]) == 0
     monkeypatch.chdir("mine")

@@ -1,7 +1,6 @@
 """`iron bench --tune` on a project: what is kept, what is skipped, and what an interrupt leaves."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from iron.cli.app import run
 from iron.runtime import tune
 from iron.worker.season import Season
 
-ROOT = Path(__file__).parents[3]
 KERNEL = """\"\"\"y[i] = 2 x[i].\"\"\"
 from iron.lang import ELT, Const, In, Out, cdiv, dims, f32, groups, kernel, thread
 (N,) = dims("N")
@@ -35,20 +33,6 @@ def _(rng, N):
 {name}.bench(N=[1024, 4096])
 """
 FAST = ["bench", "--tune", "--quick", "--warm"]
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith("IRON_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("IRON_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    folder = tmp_path / "mine"
-    (folder / "mine").mkdir(parents=True)
-    (folder / "mine" / "__init__.py").write_text("")
-    (folder / "pyproject.toml").write_text('[tool.iron]\nkernels = ["mine"]\n')
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def add(project: Path, name: str, more: str = "") -> None:
