@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iron.backends import mma, ptx
+from iron.backends import mma, ptx, ptx_functions
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.functions import shared_functions
 from iron.backends.clike.words import in_words
@@ -162,7 +162,7 @@ def _functions() -> dict[str, str]:
         **_shuffles(),
         **_atomics(),
         **mma.CUDA,
-        **ptx.functions(),
+        **ptx_functions.functions(),
     }
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iron.backends.clike import Dialect, Text, render
 from iron.backends.cuda import CUDA
-from iron.backends.tensor_maps import TensorMap, distinct
+from iron.backends.tensor_maps import TensorMap, distinct, lengths
 from iron.dtypes import DType, i64, u64
 from iron.ir.core import Kernel, Op
 from iron.ir.types import Tensor, element
@@ -16,8 +16,8 @@ from iron.passes.scalarise import scalarise
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument: a `pointer`, `scalar`, `dim`, `stride` along `axis`, launch `extent`, or a
-    tensor `map`."""
+    """One argument: a `pointer`, `scalar`, `dim`, `stride` along `axis`, `length` of `axis` (at
+    least 1), launch `extent`, or a tensor `map`."""
 
     kind: str
     name: str
@@ -61,7 +61,7 @@ def entry_name(kernel: Kernel) -> str:
 
 
 def fields(kernel: Kernel) -> tuple[Field, ...]:
-    """The arguments: tensors, scalars, dims, strides, the outer extents, then tensor maps."""
+    """The arguments: tensors, scalars, dims, strides, the outer extents, lengths, then maps."""
     made: list[Field] = []
     for p in kernel.params:
         kind = "pointer" if isinstance(p.type, Tensor) else p.role
@@ -71,5 +71,6 @@ def fields(kernel: Kernel) -> tuple[Field, ...]:
             axes = p.type.rank - 1 if p.type.packed else p.type.rank
             made += [Field("stride", p.name, axis, i64) for axis in range(axes)]
     made += [Field("extent", "", axis, i64) for axis in range(kernel.rank - 1)]
+    made += [Field("length", name, axis, i64) for name, axis in lengths(kernel)]
     made += [Field("map", m.name, 0, u64, m) for m in distinct(kernel)]
     return tuple(made)

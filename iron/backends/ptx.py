@@ -1,8 +1,4 @@
-"""Rings, bulk copies and products of warpgroups as CUDA text: a function of inline PTX for each.
-
-Source: PTX ISA 9.0, "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix
-Instructions", "stmatrix", "Async Proxy", "setmaxnreg".
-"""
+"""Rings, bulk copies and products of warpgroups as CUDA text: a function of inline PTX for each."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import numpy as np
 from iron.backends.clike.expression import PRODUCT, SUM, UNARY, Expr
 from iron.dtypes import u64
 from iron.ir.core import Op, Value
-from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP, bytes_of, panel
+from iron.ir.ops.ring import PANEL_BYTES, bytes_of, panel
 from iron.ir.types import Tensor
 from iron.targets.atoms.nvidia import operand
 
@@ -26,183 +22,8 @@ ALIGN = 1024
 K_BYTES = 32
 """Bytes along k of one instruction."""
 
-# --- functions ------------------------------------------------------------------------------------
-
-_HEAD = "IRON_DEVICE"
-_PLAIN = {
-    "iron_tensor_map": "struct alignas(64) iron_tensor_map { u64 opaque[16]; };",
-    "iron_shared_address": f"""
-{_HEAD} u32 iron_shared_address(const void* at) {{ return (u32)__cvta_generic_to_shared(at); }}""",
-    "iron_mbarrier_wait": f"""
-{_HEAD} void iron_mbarrier_wait(const u64* barrier, i32 phase) {{
-  asm volatile(
-      "{{.reg .pred done;\\n"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\\n"
-      "@done bra through;\\nbra again;\\nthrough: }}"
-      :: "r"(iron_shared_address(barrier)), "r"(phase) : "memory");
-}}""",
-    "iron_mbarrier_arrive": f"""
-{_HEAD} void iron_mbarrier_arrive(const u64* barrier) {{
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
-               :: "r"(iron_shared_address(barrier)) : "memory");
-}}""",
-    "iron_ring_open": f"""
-{_HEAD} void iron_ring_open(u64* ring, i32 slots, u32 readers) {{
-  if (threadIdx.x != 0) return;
-  for (i32 i = 0; i < 2 * slots; ++i)
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(iron_shared_address(ring + i)), "r"(i < slots ? 1u : readers) : "memory");
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}}""",
-    "iron_ring_claim": f"""
-{_HEAD} void iron_ring_claim(u64* ring, i32 slots, i32 slot, i32 phase, u32 bytes) {{
-  iron_mbarrier_wait(ring + slots + slot, phase ^ 1);
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               :: "r"(iron_shared_address(ring + slot)), "r"(bytes) : "memory");
-}}""",
-    "iron_ring_free": f"""
-{_HEAD} void iron_ring_free(u64* ring, i32 slots, i32 slot) {{
-  if (threadIdx.x % {WARPGROUP} == 0) iron_mbarrier_arrive(ring + slots + slot);
-}}""",
-    "iron_descriptor": f"""
-{_HEAD} u64 iron_descriptor(const void* part, u64 leading, u64 stride) {{
-  const u64 at = iron_shared_address(part);
-  return at >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | 1ull << 62;
-}}""",
-    "iron_wgmma_fence": f"""
-{_HEAD} void iron_wgmma_fence() {{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }}""",
-    "iron_wgmma_commit": f"""
-{_HEAD} void iron_wgmma_commit() {{
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}}""",
-    "iron_wgmma_wait": f"""
-template <int pending> {_HEAD} void iron_wgmma_wait() {{
-  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
-}}""",
-    "iron_stmatrix": f"""
-{_HEAD} void iron_stmatrix(void* part, i32 rows, i32 row, i32 column, u32 a, u32 b, u32 c, u32 d) {{
-  const i32 lane = threadIdx.x % 32;
-  const i32 y = row + lane % 16, x = column / 8 + lane / 16;
-  const u32 at = x / 8 * rows * {PANEL_BYTES} + y * {PANEL_BYTES} + ((x % 8 ^ y % 8) << 4);
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {{%1, %2, %3, %4}};"
-               :: "r"(iron_shared_address(part) + at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-}}""",
-    "iron_fence_async": f"""
-{_HEAD} void iron_fence_async() {{
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}}""",
-    "iron_bulk_commit": f"""
-{_HEAD} void iron_bulk_commit() {{ asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }}""",
-    "iron_bulk_wait_read": f"""
-template <int pending> {_HEAD} void iron_bulk_wait_read() {{
-  asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
-}}""",
-    "iron_bulk_wait": f"""
-template <int pending> {_HEAD} void iron_bulk_wait() {{
-  asm volatile("cp.async.bulk.wait_group %0;" :: "n"(pending) : "memory");
-}}""",
-    "iron_part_barrier": f"""
-{_HEAD} void iron_part_barrier(i32 number, i32 threads) {{
-  asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
-}}""",
-    "iron_fewer_registers": f"""
-template <int count> {_HEAD} void iron_fewer_registers() {{
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
-}}""",
-    "iron_more_registers": f"""
-template <int count> {_HEAD} void iron_more_registers() {{
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
-}}""",
-}
-
-
-def _pair(dtype: str) -> str:
-    return f"""
-{_HEAD} u32 iron_pair_{dtype}(f32 low, f32 high) {{
-  u32 both;
-  asm("cvt.rn.{dtype}x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}}"""
-
-
-def _copies(rank: int) -> dict[str, str]:
-    """Loads and stores of a box; coordinates begin with the axis of neighbours."""
-    where = [f"c{i}" for i in range(rank)]
-    taken = ", ".join(f"i32 {c}" for c in where)
-    given = ", ".join(f'"r"({c})' for c in where)
-
-    def braced(first: int) -> str:
-        return "{" + ", ".join(f"%{first + i}" for i in range(rank)) + "}"
-
-    name = f"cp.async.bulk.tensor.{rank}d"
-    return {
-        f"iron_copy_{rank}d": f"""
-{_HEAD} void iron_copy_{rank}d(
-    void* to, const iron_tensor_map* from, const u64* barrier, {taken}) {{
-  asm volatile(
-      "{name}.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {braced(3)}], [%2];"
-      :: "r"(iron_shared_address(to)), "l"(from), "r"(iron_shared_address(barrier)), {given}
-      : "memory");
-}}""",
-        f"iron_store_{rank}d": f"""
-{_HEAD} void iron_store_{rank}d(const iron_tensor_map* to, const void* from, {taken}) {{
-  asm volatile("{name}.global.shared::cta.bulk_group [%0, {braced(2)}], [%1];"
-               :: "l"(to), "r"(iron_shared_address(from)), {given} : "memory");
-}}""",
-    }
-
-
-def _wgmma(n: int, dtype: str) -> str:
-    """acc is n / 2 registers; the template's numbers say that an operand is not k-major."""
-    held = n // 2
-    registers = ", ".join(f"%{i}" for i in range(held))
-    bound = ", ".join(f'"+f"(acc[{i}])' for i in range(held))
-    a, b, keep, ta, tb = (f"%{held + i}" for i in range(5))
-    return f"""
-template <int ta, int tb>
-{_HEAD} void iron_wgmma_m64n{n}_{dtype}(f32* acc, u64 a, u64 b, i32 keep) {{
-  asm volatile(
-      "{{.reg .pred keep; setp.ne.b32 keep, {keep}, 0;\\n"
-      "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{dtype}.{dtype} "
-      "{{{registers}}}, {a}, {b}, keep, 1, 1, {ta}, {tb};}}"
-      : {bound}
-      : "l"(a), "l"(b), "r"(keep), "n"(ta), "n"(tb));
-}}"""
-
-
-def _wgmma_a(n: int, dtype: str) -> str:
-    """As `_wgmma`, with four words of a."""
-    held = n // 2
-    registers = ", ".join(f"%{i}" for i in range(held))
-    bound = ", ".join(f'"+f"(acc[{i}])' for i in range(held))
-    words = ", ".join(f"%{held + i}" for i in range(4))
-    b, keep, tb = (f"%{held + i}" for i in range(4, 7))
-    return f"""
-template <int tb>
-{_HEAD} void iron_wgmma_a_m64n{n}_{dtype}(f32* acc, const u32* a, u64 b, i32 keep) {{
-  asm volatile(
-      "{{.reg .pred keep; setp.ne.b32 keep, {keep}, 0;\\n"
-      "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{dtype}.{dtype} "
-      "{{{registers}}}, {{{words}}}, {b}, keep, 1, 1, {tb};}}"
-      : {bound}
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep), "n"(tb));
-}}"""
-
-
-def functions() -> dict[str, str]:
-    """Every function by its name."""
-    made = dict(_PLAIN)
-    for rank in range(2, 6):
-        made |= _copies(rank)
-    for dtype in ("f16", "bf16"):
-        made[f"iron_pair_{dtype}"] = _pair(dtype)
-        for n in range(16, 257, 16):
-            made[f"iron_wgmma_m64n{n}_{dtype}"] = _wgmma(n, dtype)
-            made[f"iron_wgmma_a_m64n{n}_{dtype}"] = _wgmma_a(n, dtype)
-    return made
-
-
-# --- rules ----------------------------------------------------------------------------------------
+WGMMA_NAMES = {"f32": "tf32", "i8": "s8"}
+"""Operands that PTX calls otherwise; the unit reads the bits of tf32 in an f32."""
 
 
 def _shape(value: Value) -> Tensor:
@@ -260,9 +81,16 @@ def ring_claim(r: Renderer, op: Op) -> None:
     r.line(f"iron_ring_claim({name}, {count}, {slot}, {phase}, {bytes});")
 
 
-def _coordinates(r: Renderer, places: Sequence[Value], column: int) -> str:
-    """The axis of neighbours first."""
-    texts = [r.expr(p) for p in reversed(places)]
+def _coordinates(r: Renderer, op: Op, places: Sequence[Value], column: int) -> str:
+    """The axis of neighbours first; an end last, as `TensorMap` has it."""
+    texts = [r.expr(p) for p in places]
+    if op.attr("ended"):
+        *texts, end = texts
+        row = op.attr("axes")[0]
+        moved = f"(i32){r.length(op)} - {end.at(SUM + 1)} + {texts[row].at(SUM + 1)}"
+        texts[row] = Expr(moved, SUM)
+        texts.insert(0, end)
+    texts.reverse()
     first = texts[0].text if not column else f"{texts[0].at(SUM)} + {column}"
     if column and texts[0].text == "0":
         first = str(column)
@@ -276,7 +104,7 @@ def ring_copy(r: Renderer, op: Op) -> None:
     at = r.expr(slot).at(SUM)
     for first in range(0, t.shape[2], panel(t)):
         to = _in_slot(r, part, slot, [Expr(str(first * t.shape[1]))])
-        where = _coordinates(r, place, first)
+        where = _coordinates(r, op, place, first)
         r.line(f"iron_copy_{len(place)}d({to}, &{r.map(op)}, {name} + {at}, {where});")
 
 
@@ -303,7 +131,9 @@ def wgmma(r: Renderer, op: Op) -> None:
     left = _descriptor(r, a, _in_slot(r, a, a_slot, at), a_k)
     right = _descriptor(r, b, _in_slot(r, b, b_slot), b_k)
     n = 2 * _shape(acc).shape[0]
-    name = f"iron_wgmma_m64n{n}_{ta.elem}<{int(not a_k)}, {int(not b_k)}>"
+    x, y = (WGMMA_NAMES.get(t.elem.name, t.elem.name) for t in (ta, tb))
+    name = f"iron_wgmma_m64n{n}_{x}"
+    name += f"<{int(not a_k)}, {int(not b_k)}>" if ta.elem.bytes == 2 else f"_{y}"
     r.line("iron_wgmma_fence();")
     depth = ta.shape[2] if a_k else ta.shape[1]
     held = r.expr(acc).text
@@ -362,7 +192,16 @@ def stmatrix(r: Renderer, op: Op) -> None:
     """The lanes' addresses are found inside."""
     to, slot, *rest = op.args
     given = ", ".join(r.expr(a).text for a in rest)
-    r.line(f"iron_stmatrix({_in_slot(r, to, slot)}, {_shape(to).shape[1]}, {given});")
+    name = "iron_stmatrix_turned" if op.attr("turned") else "iron_stmatrix"
+    r.line(f"{name}({_in_slot(r, to, slot)}, {_shape(to).shape[1]}, {given});")
+
+
+def part_store(r: Renderer, op: Op) -> None:
+    """One place, one or two elements."""
+    to, slot, *rest = op.args
+    given = ", ".join(r.expr(a).text for a in rest)
+    name = "iron_part_store2" if len(rest) == 4 else "iron_part_store"
+    r.line(f"{name}({_in_slot(r, to, slot)}, {_shape(to).shape[1]}, {given});")
 
 
 def bulk_store(r: Renderer, op: Op) -> None:
@@ -371,7 +210,7 @@ def bulk_store(r: Renderer, op: Op) -> None:
     t = _shape(part)
     for first in range(0, t.shape[2], panel(t)):
         at = _in_slot(r, part, slot, [Expr(str(first * t.shape[1]))])
-        where = _coordinates(r, place, first)
+        where = _coordinates(r, op, place, first)
         r.line(f"iron_store_{len(place)}d(&{r.map(op)}, {at}, {where});")
     r.line("iron_bulk_commit();")
 
@@ -392,6 +231,11 @@ def part_barrier(r: Renderer, op: Op) -> None:
     r.line(f"iron_part_barrier({r.expr(op.args[0]).text}, {op.attrs[0]});")
 
 
+def part_arrive(r: Renderer, op: Op) -> None:
+    """Its threads are counted."""
+    r.line(f"iron_part_arrive({r.expr(op.args[0]).text}, {op.attrs[0]});")
+
+
 def register_limit(r: Renderer, op: Op) -> None:
     """The count is part of the instruction."""
     count, grow = op.attrs
@@ -402,7 +246,7 @@ RULES: dict[str, Callable[[Renderer, Op], None]] = {
     rule.__name__: rule
     for rule in (
         *(registers, slots, ring, ring_claim, ring_copy, ring_wait, ring_free),
-        *(wgmma, wgmma_a, wgmma_wait, pair, stmatrix, fence_async),
-        *(bulk_store, bulk_wait, part_barrier, register_limit),
+        *(wgmma, wgmma_a, wgmma_wait, pair, stmatrix, part_store, fence_async),
+        *(bulk_store, bulk_wait, part_barrier, part_arrive, register_limit),
     )
 }

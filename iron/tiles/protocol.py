@@ -260,6 +260,7 @@ _RULES: dict[str, Callable[[_Walk, Op], None]] = {
     "load": _Walk.access,
     "store": _Walk.access,
     "stmatrix": _Walk.stmatrix,
+    "part_store": _Walk.stmatrix,
     "fence_async": _Walk.fence_async,
     "part_barrier": _Walk.part_barrier,
     "bulk_store": _Walk.bulk_store,

@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
+from iron.backends.cuda_code import code_of
 from iron.compiler import lower
 from iron.runtime.drivers.cuda import CudaDriver
 from iron.runtime.drivers.cuda_api import Api
@@ -81,6 +82,33 @@ def test_uneven_rows_take_the_plain_kernel(product, m, n, k):
     bind()()
     assert not cu.maps
     assert cu.launches[0].grid[0] == -(-m // 64) * -(-n // 64)
+
+
+def test_ends_of_their_own_are_an_axis_more():
+    """Row r of a copy that ends at e is at (L - e + r, e): where r is, and outside from e on."""
+    cu, (m, n, k) = FakeCuda(), (130, 72, 64)
+    driver = CudaDriver(Api(cu))
+    held = arrays(m, n, k) | dict.fromkeys(("first", "used"), np.zeros(3, np.uint32))
+    made = lower(kernels.tiles_of(kernels.parts, held), SM_90A)
+    assert made.preferred is not None
+    lengths = [f.kind for f in code_of(made.preferred).fields].index("length")
+    read = []
+    cu.program = lambda launch: read.extend(
+        launch.read(lengths + i, ctypes.c_int64) for i in range(3)
+    )
+    placed = {name: driver.upload(a) for name, a in held.items()}
+    executable = driver.load(made)
+    executable.bind(placed, {}, {"M": m, "N": n, "K": k, "P": 3}, (3, 2, 2))()
+    assert read == [m, n, m]
+    for name, length, wide, encoded in zip("abc", (m, n, m), (k, k, n), cu.maps, strict=True):
+        step, at = 2 * wide, placed[name].seen.pointer
+        assert encoded.made.sizes == [wide, length, length + 1]
+        assert encoded.made.steps == [step, step]
+        assert encoded.made.box == [64, 64, 1]
+        for end, row in ((length, 0), (length, length - 1), (5, 4), (5, 5), (0, 0)):
+            moved = length - end + row
+            assert encoded.made.address + (moved + end) * step == at + row * step
+            assert (0 <= moved < length) == (row < end)
 
 
 def test_one_row_and_no_depth(product):

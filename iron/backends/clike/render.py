@@ -18,7 +18,7 @@ from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, extreme, spell
 from iron.backends.clike.group_memory import POOL, POOL_ALIGN, Array, declared
 from iron.backends.clike.plain import plain
-from iron.backends.tensor_maps import TensorMap, tensor_maps
+from iron.backends.tensor_maps import TensorMap, lengths, tensor_maps
 from iron.dtypes import DTYPES, DType, f32, i64, u64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
@@ -123,6 +123,9 @@ class Renderer:
     copied: set[Value] = field(default_factory=set[Value])
     mapped: dict[Op, TensorMap] = field(init=False)
     maps: dict[TensorMap, str] = field(default_factory=lambda: dict[TensorMap, str]())
+    lengths: dict[tuple[str, int], str] = field(
+        default_factory=lambda: dict[tuple[str, int], str]()
+    )
     parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
     taken: set[str] = field(default_factory=set[str])
 
@@ -179,6 +182,9 @@ class Renderer:
                     Argument(f"{self.expressions[value].text}_stride{axis}", i64) for axis in axes
                 ]
         made += [Argument(f"extent{a}", i64) for a in range(self.kernel.rank - 1)]
+        for name, axis in lengths(self.kernel):
+            self.lengths[name, axis] = self.fresh(f"{name.replace('.', '_')}_length{axis}")
+            made.append(Argument(self.lengths[name, axis], i64))
         self.taken |= {a.name for a in made}
         self.mapped = tensor_maps(self.kernel)
         for found in dict.fromkeys(self.mapped.values()):
@@ -223,6 +229,12 @@ class Renderer:
     def map(self, op: Op) -> str:
         """The argument that is the tensor map of a bulk copy."""
         return self.maps[self.mapped[op]]
+
+    def length(self, op: Op) -> str:
+        """The argument that is the length of the axis whose end a bulk copy gives."""
+        found = self.mapped[op]
+        assert found.ended is not None
+        return self.lengths[found.name, found.ended]
 
     def expr(self, value: Value) -> Expr:
         """How `value` is written."""

@@ -103,13 +103,15 @@ def _turn(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> 
 
 def _box(part: Tensor, buffer: Value, attrs: tuple[Any, ...], place: Sequence[Value]) -> None:
     """A matrix of `buffer` whose columns are neighbours there, as a part."""
-    t, (axes, extents) = buffer.type, attrs[:2]
+    t, (axes, sides, extents, ended) = buffer.type, attrs
     if not isinstance(t, Tensor) or t.space == "shared" or t.elem is not part.elem:
         raise OpTypeError(f"does not copy between {t} and {part}")
-    if len(place) != t.rank or len(extents) != t.rank:
+    if len(place) != t.rank + ended or len(extents) != t.rank:
         raise OpTypeError(f"{t.rank} axes, but a place of {len(place)} of {len(extents)}")
-    if len(axes) != 2 or axes[0] == axes[1] or axes[1] != t.rank - 1 or not t.packed:
+    if list(axes) != sorted(set(axes)) or axes[-1:] != (t.rank - 1,) or not t.packed:
         raise OpTypeError(f"axes {axes} are not rows and neighbours of {t}")
+    if len(sides) != len(axes) - 1 or prod(sides) != part.shape[1] or (ended and len(sides) != 1):
+        raise OpTypeError(f"rows of {sides} are not those of {part}")
     _whole(place)
 
 
@@ -133,14 +135,20 @@ def _wgmma(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) ->
     total, a, b = args[0].type, _tensor(args[1], "shared", 3), _tensor(args[4], "shared", 3)
     _tensor(args[0], "registers", 1)
     assert isinstance(total, Tensor)
-    if a.elem is not b.elem or a.elem not in (f16, bf16) or total.elem is not f32:
+    if a.elem.bytes != b.elem.bytes or total.elem is not (i32 if a.elem.is_integer else f32):
         raise OpTypeError(f"no product of {a} and {b} in {total}")
+    if a.elem.bytes != 2 and attrs != (True, True):
+        raise OpTypeError(f"columns of {a} and {b} run along k")
     _whole([*args[2:4], args[5]])
     if args[6].type is not bool_:
         raise OpTypeError(f"`keep` is {args[6].type}, not bool")
     depth = [t.shape[2] if k else t.shape[1] for t, k in zip((a, b), attrs, strict=True)]
     width = b.shape[1] if attrs[1] else b.shape[2]
-    if depth[0] != depth[1] or depth[0] % 16 or 64 * width != WARPGROUP * total.shape[0]:
+    if (
+        depth[0] != depth[1]
+        or depth[0] * a.elem.bytes % 32
+        or 64 * width != WARPGROUP * total.shape[0]
+    ):
         raise OpTypeError(f"shapes do not meet: {a} @ {b} in {total}")
     return ()
 
@@ -164,6 +172,16 @@ def _pair(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> 
     if any(a.type is not f32 for a in args) or attrs[0] not in (f16, bf16):
         raise OpTypeError(f"rounds two f32 to f16 or bf16, not {args} to {attrs[0]}")
     return (u32,)
+
+
+def _neighbours(
+    args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]
+) -> tuple[Type, ...]:
+    held = _tensor(args[0], "shared", 3)
+    _whole(args[1:4])
+    if len(args) not in (5, 6) or any(a.type is not held.elem for a in args[4:]):
+        raise OpTypeError(f"stores one or two neighbours, not {args[4:]} into {held}")
+    return ()
 
 
 def _matrices(
@@ -207,12 +225,16 @@ ring_claim = defop(
 ring_copy = defop(
     "ring_copy",
     "part ring slot source place*",
-    attrs="axes extents",
+    attrs="axes sides extents ended",
+    defaults=(False,),
     infer=_copy,
     traits=EFFECT,
-    doc="Starts to fill a part of the slot with the matrix of `source` at `place`, along `axes` "
-    "(rows, columns). `extents` gives the size of each axis of the source: the name of a dim, a "
-    "number, or '' for the tensor's own; elements that are outside become 0.",
+    doc="Starts to fill a part of the slot with the matrix of `source` at `place`. `axes` are the "
+    "axes of its rows, `sides` on each, the last fastest, and then that of its columns. "
+    "`extents` gives the size of each axis of the source: the name of a dim, a number, or '' for "
+    "the tensor's own; elements that are outside become 0. With `ended` an end follows the place, "
+    "at most the axis' size: rows of the tensor from there on are outside; the place is 0 or more "
+    "on that axis.",
 )
 ring_wait = defop(
     "ring_wait",
@@ -268,10 +290,20 @@ pair = defop(
 stmatrix = defop(
     "stmatrix",
     "to slot row column word0 word1 word2 word3",
+    attrs="turned",
+    defaults=(False,),
     infer=_matrices,
     traits=EFFECT,
     doc="A simdgroup writes 16 x 16 elements at (row, column) of a part, from words in the layout "
-    "`targets.atoms.nvidia.STMATRIX_4`.",
+    "`targets.atoms.nvidia.STMATRIX_4`; their transpose if `turned`.",
+)
+part_store = defop(
+    "part_store",
+    "to slot row column value*",
+    infer=_neighbours,
+    traits=EFFECT,
+    doc="Each thread writes one element, or two neighbours from an even column, at (row, column) "
+    "of a part.",
 )
 fence_async = defop(
     "fence_async",
@@ -282,7 +314,8 @@ fence_async = defop(
 bulk_store = defop(
     "bulk_store",
     "from slot target place*",
-    attrs="axes extents",
+    attrs="axes sides extents ended",
+    defaults=(False,),
     infer=_store,
     traits=EFFECT,
     doc="One thread starts to write a part to `target`, as `ring_copy` reads; elements that are "
@@ -303,6 +336,14 @@ part_barrier = defop(
     infer=_nothing,
     traits=EFFECT,
     doc="A barrier of `threads` threads, all those that come to this number (1 to 15).",
+)
+part_arrive = defop(
+    "part_arrive",
+    "number",
+    attrs="threads",
+    infer=_nothing,
+    traits=EFFECT,
+    doc="Comes to a barrier of `threads` threads without waiting there.",
 )
 register_limit = defop(
     "register_limit",

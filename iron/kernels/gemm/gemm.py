@@ -73,6 +73,8 @@ def gemm(
     BK: Const = 32,
     STAGES: Const = 2,
     PERSISTENT: Const = 0,
+    CONSUMERS: Const = 0,
+    TRANSPOSED: Const = 0,
 ):
     """One group per BM x BN tile of c. Ragged edges read as zero and are not written.
 

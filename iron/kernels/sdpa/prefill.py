@@ -46,6 +46,8 @@ def sdpa_prefill(
     BN: Const = tile_side,
     STAGES: Const = 2,
     OVERLAP: Const = 0,
+    PINGPONG: Const = 0,
+    PERSISTENT: Const = 0,
 ):
     """One group per BM queries of one head; lse = log of the sum of exp(s).
 

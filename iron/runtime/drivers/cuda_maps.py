@@ -42,22 +42,27 @@ class Maps:
         return max(1, size)
 
     def _encoded(self, wanted: TensorMap, place: Place, sizes: list[int]) -> Any:
-        cu, rank = self.api.binding, len(sizes)
+        cu = self.api.binding
         # An axis of one element may have any stride; the driver wants multiples of 16 bytes.
         steps = [
             s * place.size if n > 1 else ALIGNMENT
             for n, s in zip(sizes[:-1], place.strides[:-1], strict=True)
         ]
+        pointer, box = place.pointer, wanted.box
+        if wanted.ended is not None:
+            length, step = sizes[wanted.ended], steps[wanted.ended]
+            pointer, box = pointer - length * step, (1, *box)
+            sizes, steps = [length + 1, *sizes], [step, *steps]
         word, long = cu.cuuint32_t, cu.cuuint64_t
         return self.api.call(
             "cuTensorMapEncodeTiled",
             self._type(wanted.dtype),
-            rank,
-            place.pointer,
+            len(sizes),
+            pointer,
             [long(n) for n in reversed(sizes)],
             [long(s) for s in reversed(steps)],
-            [word(n) for n in reversed(wanted.box)],
-            [word(1)] * rank,
+            [word(n) for n in reversed(box)],
+            [word(1)] * len(sizes),
             cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             cu.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
             cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,

@@ -118,6 +118,8 @@ class StreamExecutable:
                     packed.put(number, places[field.name].pointer)
                 case "stride":
                     packed.put(number, places[field.name].strides[field.axis])
+                case "length":
+                    packed.put(number, max(1, places[field.name].shape[field.axis]))
                 case "extent":
                     packed.put(number, grid[field.axis])
                 case "map":

@@ -13,9 +13,9 @@ from dataclasses import replace
 from iron.dtypes import i32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Value
-from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP
+from iron.ir.ops.ring import WARPGROUP
 from iron.ir.rebuild import replace_blocks
-from iron.ir.types import element, tensor
+from iron.ir.types import tensor
 from iron.targets.target import Target
 from iron.tiles import protocol, roles
 from iron.tiles.emitter import named
@@ -23,14 +23,18 @@ from iron.tiles.order import numbers
 from iron.tiles.peel import peel
 from iron.tiles.ring import Ring
 from iron.tiles.skew import skew
+from iron.tiles.sm90.boxes import Refused
 from iron.tiles.sm90.fragments import Fragments
-from iron.tiles.sm90.plan import ROWS, Plan, Refused, plan
+from iron.tiles.sm90.plan import COLUMNS, Plan, fits, plan
 from iron.tiles.sm90.produce import Producer
 from iron.tiles.sm90.role import Held, Role
+from iron.tiles.turn import turn
 
 LIMITS = {2: (24, 240), 3: (32, 160)}
 """Registers of a thread of the producer and of consumers, by the number of these; one consumer has
 all that a thread can have."""
+FEW = 48
+"""Registers of sums that any share of the file has room for."""
 
 
 def lower(kernel: Kernel, target: Target) -> Kernel | None:
@@ -54,7 +58,10 @@ def refusal(kernel: Kernel, target: Target) -> str:
 
 def _planned(kernel: Kernel, target: Target) -> Plan:
     """The producer follows the program as it was written, consumers one without idle masks, in
-    which products overlap where the schedule asks for it."""
+    which products overlap where the schedule asks for it. Both may be those of transposed tiles."""
+    if dict(kernel.schedule).get("TRANSPOSED") or not fits(kernel):
+        turned = turn(kernel)
+        kernel = turned if turned is not None and fits(turned) else kernel
     program = skew(kernel) if dict(kernel.schedule).get("OVERLAP") else kernel
     return plan(kernel, peel(program), target)
 
@@ -128,14 +135,11 @@ class _Group:
             for site, array in zip(ring.sites, arrays, strict=True):
                 parts[site] = array
                 named(array, f"{self.plan.operands[site].box.buffer.name}_slots")
-        through = [op for op, box in self.plan.targets.items() if box is not None]
+        through = [found for found in self.plan.targets.values() if found is not None]
         if not through:
             return Held(thread, barriers, parts, None)
-        dtypes = {element(op.args[-1].type) for op in through}
-        if len(dtypes) != 1:
-            raise Refused("it writes tiles of different dtypes")
-        shape = (self.plan.consumers * self.plan.buffers, ROWS, PANEL_BYTES // 2)
-        kind = tensor(dtypes.pop(), 3, "shared", shape)
+        shape = (self.plan.consumers * self.plan.buffers, through[0].rows, COLUMNS)
+        kind = tensor(through[0].dtype, 3, "shared", shape)
         buffers = self.b.emit("slots", attrs=(kind,))
         named(buffers, "buffers")
         return Held(thread, barriers, parts, buffers)
@@ -165,7 +169,7 @@ class _Group:
         return out
 
     def _limit(self, which: int) -> None:
-        if self.plan.consumers in LIMITS:
+        if self.plan.consumers in LIMITS and self.plan.held > FEW:
             count = LIMITS[self.plan.consumers][which]
             self.b.emit_all("register_limit", (), (count, which == 1))
 

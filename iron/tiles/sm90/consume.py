@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from iron.dtypes import bool_, f32
+from iron.dtypes import bool_, f32, i32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Op, Value, carried, const_of, is_const
 from iron.ir.ops.ring import WARPGROUP
 from iron.ir.types import Tensor, Tile, element, tensor
 from iron.tiles.emitter import named
 from iron.tiles.ring import Ring, Staged, staged
-from iron.tiles.sm90.plan import ROWS, Plan, Refused
+from iron.tiles.sm90.boxes import Refused
+from iron.tiles.sm90.plan import ROWS, Plan
 from iron.tiles.sm90.role import Held, Role
 
 COLUMNS_A_REGISTER = WARPGROUP // ROWS
+SUMS = (f32, i32)
+FIRST_TURN = 5
+"""Named barrier at which the first of two consumers waits for its turn; the other's is the next."""
 
 
 class Consumer(Role):
@@ -37,6 +41,7 @@ class Consumer(Role):
         self.flying: list[tuple[list[Value], set[Ring]]] = []  # sums and rings of products
         self.waited: set[Ring] = set()
         self.left: dict[Ring, int] = {}  # products of this block that have yet to read a slot
+        self.paced: tuple[Op, Op] | None = None  # the first and the last product of a loop's turn
 
     # --- blocks and loops -------------------------------------------------------------------------
 
@@ -65,7 +70,7 @@ class Consumer(Role):
             if not _matrix(init):
                 continue
             param = body.params[1 + i]
-            if element(init.type) is not f32:
+            if element(init.type) not in SUMS:
                 self.packed[param] = self.packed[op.results[i]] = self.words(init)
                 continue
             if init in self.sums and self.last(init) <= self.at:
@@ -78,9 +83,22 @@ class Consumer(Role):
             else:
                 self.fill(held, init)
             self.sums[param] = self.sums[op.results[i]] = held
+        outer, self.paced = self.paced, self._pace(body)
         super().loop(op)
+        self.paced = outer
         if sums:
             self.only(self.b.emit("ge", low, high), lambda: self._clear(sums))
+
+    def _pace(self, body: Block) -> tuple[Op, Op] | None:
+        """Where consumers take turns: one starts its products while the other computes."""
+        products = [op for op in body.ops if op.name == "mma"]
+        wanted = self.plan.setting("PINGPONG", 0) and self.plan.consumers == 2
+        return (products[0], products[-1]) if wanted and len(products) > 1 else None
+
+    def pass_on(self) -> None:
+        """The other consumer may start its products."""
+        other = self.b.emit("sub", self.number(FIRST_TURN + 1), self.me)
+        self.b.emit_all("part_arrive", (other,), (2 * WARPGROUP,))
 
     def turn(self, op: Op) -> list[Value]:
         """A carried matrix goes back to the registers that the loop carries it in."""
@@ -103,7 +121,7 @@ class Consumer(Role):
         """Sums that a branch leaves have registers of their own."""
         for result in op.results:
             if _matrix(result):
-                if element(result.type) is not f32:
+                if element(result.type) not in SUMS:
                     raise Refused("a branch leaves a matrix of 16-bit floats")
                 self.sums[result] = self.registers(result)
         super().branch(op)
@@ -131,7 +149,8 @@ class Consumer(Role):
     def registers(self, of: Value) -> list[Value]:
         """New registers for this consumer's rows of an accumulator."""
         assert isinstance(of.type, Tile)
-        held = tensor(f32, 1, "registers", (of.type.shape[1] // COLUMNS_A_REGISTER,))
+        size = of.type.shape[1] // COLUMNS_A_REGISTER
+        held = tensor(of.type.elem, 1, "registers", (size,))
         made = [self.b.emit("registers", attrs=(held,)) for _ in range(self.plan.blocks)]
         for value in made:
             named(value, of.name)
@@ -144,7 +163,7 @@ class Consumer(Role):
             self.each(held.type.shape[0], lambda i, h=held: self._zero(h, i))
 
     def _zero(self, held: Value, i: Value) -> None:
-        self.b.emit_all("store", (held, i, self.b.const(0.0, f32)))
+        self.b.emit_all("store", (held, i, self.b.const(0, element(held.type))))
 
     def each(self, count: int, body: Callable[[Value], object], name: str = "i") -> None:
         """A counted loop that carries nothing."""
@@ -192,6 +211,9 @@ class Consumer(Role):
     def _product(self, op: Op) -> None:
         b, (x, y) = self.b, staged(op)
         assert y is not None
+        if self.paced is not None and op is self.paced[0]:
+            mine = b.emit("add", self.me, self.number(FIRST_TURN))
+            b.emit_all("part_barrier", (mine,), (2 * WARPGROUP,))
         words = self.words(op.args[0]) if x is None else []
         sums, keep = self._sum(op)
         for ring in sorted(self._rings(op), key=lambda r: r.sites):
@@ -212,6 +234,8 @@ class Consumer(Role):
         self.flying.append(([*sums, *words], self._rings(op)))
         for ring in self._rings(op):
             self.left[ring] -= 1
+        if self.paced is not None and op is self.paced[1]:
+            self.pass_on()
 
     def _factor(self, of: Staged) -> tuple[tuple[Value, Value], bool]:
         """A part and its slot, and whether its columns run along k."""

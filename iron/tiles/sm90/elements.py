@@ -16,8 +16,10 @@ from iron.ir.layout import Coordinate
 from iron.ir.table import Trait
 from iron.ir.types import Tensor, Tile, element
 from iron.targets.atoms.nvidia import ACCUMULATOR, LANES, STMATRIX_4, WARPGROUP
+from iron.tiles.sides import sides
+from iron.tiles.sm90.boxes import Refused
 from iron.tiles.sm90.consume import Consumer
-from iron.tiles.sm90.plan import ROWS, Refused
+from iron.tiles.sm90.plan import ROWS
 
 SIDE = 16
 HELD = SIDE * SIDE // LANES
@@ -149,11 +151,13 @@ class Elements(Consumer):
         (made,) = b.emit_all("if", (exists,), (), (then, other))
         return made
 
-    def spot(self, op: Op, place: Place) -> tuple[list[Value], Value]:
+    def spot(self, op: Op, at: Place) -> tuple[list[Value], Value]:
         """The indices of an access's element, and whether its view has it."""
         b, t = self.b, op.args[0].type
         assert isinstance(t, Tensor)
-        axes, count = op.attr("axes"), len(op.attr("axes"))
+        axes, count, groups = op.attr("axes"), len(op.attr("axes")), sides(op)
+        pairs = zip(at, groups, strict=True)
+        place = [c for number, whole in pairs for c in self.split(number, whole)]
         index = [self.integer(v) for v in op.args[1 : 1 + t.rank]]
         first = op.args[1 + t.rank : 1 + t.rank + count]
         extent = op.args[1 + t.rank + count : 1 + t.rank + 2 * count]

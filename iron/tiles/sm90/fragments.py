@@ -16,8 +16,10 @@ from iron.ir.core import Block, Op, Value
 from iron.ir.table import Trait
 from iron.ir.types import Tile, element, tensor
 from iron.tiles.ring import Ring, staged, touches
+from iron.tiles.sm90.boxes import Refused
+from iron.tiles.sm90.consume import SUMS
 from iron.tiles.sm90.elements import HELD, LAYOUT, SIDE, Place, Step, spread, wide
-from iron.tiles.sm90.plan import ROWS, Refused
+from iron.tiles.sm90.plan import ROWS
 from iron.tiles.sm90.write import Writer
 
 OFFSETS = sorted({LAYOUT.at(r)[0] for r in range(HELD)})
@@ -32,7 +34,9 @@ class Fragments(Writer):
     """A consumer that computes between products."""
 
     def start(self) -> None:
-        """Nothing is known before the first block."""
+        """Nothing is known before the first block; the first consumer has the first turn."""
+        if self.plan.setting("PINGPONG", 0) and self.plan.consumers == 2:
+            self.only(self.b.emit("eq", self.me, self.number(1)), self.pass_on)
         self.memo = {}
         self.rows: dict[Value, list[Value]] = {}
         self.ops: list[Op] = []
@@ -88,7 +92,7 @@ class Fragments(Writer):
     def _wanted(self, value: Value) -> bool:
         """True for a matrix that is worth its registers."""
         assert isinstance(value.type, Tile)
-        if len(value.type.shape) != 2 or value.type.elem is not f32 or not self._mixed(value):
+        if len(value.type.shape) != 2 or value.type.elem not in SUMS or not self._mixed(value):
             return False
         reading = self.readers.get(value, [])
         return (

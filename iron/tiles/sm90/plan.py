@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any
 
-from iron.dtypes import bf16, f16
-from iron.ir.core import Kernel, Op, Value, const_of, is_const
-from iron.ir.ops.ring import PANEL_BYTES, bytes_of, panel
+from iron.dtypes import DType, bf16, f16, f32, i32
+from iron.ir.core import Kernel, Op, Value
+from iron.ir.ops.ring import bytes_of, panel
 from iron.ir.types import Tensor, Tile, element, tensor
 from iron.targets.target import Target
 from iron.tiles.ring import Ring, Staged, rings, staged
+from iron.tiles.sm90.boxes import Box, Boxes, Refused
 
 ROWS = 64
 """Rows of an accumulator that a warpgroup's instruction computes."""
 MOST_COLUMNS = 256
-MOST_ROWS = 256
-"""Rows of a box of a tensor map, whose rank is at most `MOST_AXES`."""
-MOST_AXES = 5
-DEPTH = 16
+DEPTH_BYTES = 32
+COLUMN_STEP = 16
+ATOM_OPERANDS = ("f16", "bf16", "i8", "u8", "e4m3", "e5m2")
+COLUMNS = 64
+"""Columns of a buffer: a panel of 16-bit elements."""
 BARRIER_BYTES = 16
 """Bytes of the two barriers of a slot."""
 ACCUMULATED = 192
 """Registers of a consumer's thread that accumulators may take; others hold addresses and words."""
-
-
-class Refused(Exception):
-    """Why this road does not take a kernel; another one does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A matrix of `buffer`: its rows and columns move along `axes`.
-
-    `turned`: the rows are the tile's columns. `extents` as in the row `ring_copy`.
-    """
-
-    buffer: Value
-    axes: tuple[int, int]
-    turned: bool
-    extents: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +37,25 @@ class Operand:
     k_major: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A write through buffers of `rows` x `COLUMNS`: its box, and how many of these each consumer
+    fills.
+
+    The buffers of a turned box hold 64 rows of an accumulator as columns.
+    """
+
+    box: Box
+    dtype: DType
+    rows: int
+    pieces: int
+
+
 @dataclass(slots=True)
 class Plan:
     """The decisions for one kernel, whose consumers run `program`, which means the same.
 
-    Each consumer has `rows` rows of every accumulator.
+    Each consumer has `rows` rows of every accumulator, which take `held` registers of a thread.
     """
 
     kernel: Kernel
@@ -64,8 +64,13 @@ class Plan:
     consumers: int
     rows: int
     operands: dict[int, Operand] = field(default_factory=lambda: dict[int, Operand]())
-    targets: dict[Op, Box | None] = field(default_factory=lambda: dict[Op, Box | None]())
+    targets: dict[Op, Leaving | None] = field(default_factory=lambda: dict[Op, Leaving | None]())
+    held: int = 0
     buffers: int = 0
+    boxes: Boxes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.boxes = Boxes(self.program)
 
     def ring_of(self, site: int) -> Ring:
         """The ring of a staged site."""
@@ -90,6 +95,12 @@ class Plan:
         return dict(self.kernel.schedule).get(name, default)
 
 
+def fits(kernel: Kernel) -> bool:
+    """True when every product has whole instructions of rows."""
+    products = (op for op in kernel.body.walk() if op.name == "mma")
+    return all(_shape(op.results[0])[0] % ROWS == 0 for op in products)
+
+
 def plan(kernel: Kernel, program: Kernel, target: Target) -> Plan:
     """The plan for `kernel` on `target`. Raises Refused."""
     products = [op for op in program.body.walk() if op.name == "mma"]
@@ -99,18 +110,19 @@ def plan(kernel: Kernel, program: Kernel, target: Target) -> Plan:
     if len(heights) != 1:
         raise Refused(f"its accumulators have different heights {sorted(heights)}")
     (height,) = heights
-    usual = 2 if height % (2 * ROWS) == 0 else 1
+    usual = next((n for n in (2, 3) if height % (n * ROWS) == 0), 1)
     consumers = dict(kernel.schedule).get("CONSUMERS", usual) or usual
     if height % (consumers * ROWS):
         raise Refused(f"{height} rows are no multiple of {ROWS} for each of {consumers} consumers")
     made = Plan(kernel, program, rings(kernel), consumers, height // consumers)
     for op in products:
         _product(made, op)
-    _registers(made, products)
+    made.held = _registers(made, products)
     for op in program.body.walk():
         if op.name == "tile_write":
             made.targets[op] = _written(made, op)
-    made.buffers = _buffers(made, target)
+    _alike(made)
+    _room(made, target)
     return made
 
 
@@ -121,18 +133,28 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 def _product(made: Plan, op: Op) -> None:
     n = _shape(op.results[0])[1]
-    if n % DEPTH or n > MOST_COLUMNS:
+    if n % COLUMN_STEP or n > MOST_COLUMNS:
         raise Refused(f"no instruction has {n} columns")
+    _multiplied(op)
     for place, found in enumerate(staged(op)):
         if found is None:
             _computed(op.args[place], place)
             continue
-        operand = _operand(made.program, found, place)
+        operand = _operand(made, found, place)
         known = made.operands.setdefault(found.site, operand)
         if known != operand:
             raise Refused("one read is the factor of unlike products")
-    if _shape(op.args[0])[1] % DEPTH:
-        raise Refused(f"{_shape(op.args[0])[1]} is no multiple of {DEPTH} along k")
+    depth = DEPTH_BYTES // element(op.args[0].type).bytes
+    if _shape(op.args[0])[1] % depth:
+        raise Refused(f"{_shape(op.args[0])[1]} is no multiple of {depth} along k")
+
+
+def _multiplied(op: Op) -> None:
+    """An instruction has these dtypes."""
+    x, y = (element(a.type) for a in op.args[:2])
+    for dtype in (x, y):
+        if dtype.name not in ATOM_OPERANDS and (dtype, op.attr("math")) != (f32, "tf32"):
+            raise Refused(f"a factor is {dtype}")
 
 
 def _computed(value: Value, place: int) -> None:
@@ -141,89 +163,92 @@ def _computed(value: Value, place: int) -> None:
         raise Refused("a second factor of a product is computed")
 
 
-def _operand(kernel: Kernel, found: Staged, place: int) -> Operand:
+def _operand(made: Plan, found: Staged, place: int) -> Operand:
     (held,) = found.read.results
     assert isinstance(held.type, Tile)
-    if held.type.elem not in (f16, bf16):
-        raise Refused(f"a factor is {held.type.elem}")
-    where = box(kernel, found.read, held.type.shape)
+    where = made.boxes.of(found.read)
     rows, columns = held.type.shape[::-1] if where.turned else held.type.shape
     part = tensor(held.type.elem, 2, "shared", (rows, columns))
-    if columns % panel(part) or rows % 8 or rows > MOST_ROWS:
+    if columns % panel(part) or rows % 8:
         raise Refused(f"a part of {rows} x {columns} has no whole panels of {panel(part)} columns")
     # The tile's axis that the columns are, as the product sees it, against its axis k.
     axis = (0 if where.turned else 1) ^ found.turned
+    if axis != 1 - place and held.type.elem.bytes != 2:
+        raise Refused(f"{held.type.elem} factors of a product lie along k")
     return Operand(where, part, axis == 1 - place)
 
 
-def box(kernel: Kernel, op: Op, shape: tuple[int, ...]) -> Box:
-    """How a bulk copy sees an access. Raises Refused."""
-    t = op.args[0].type
-    assert isinstance(t, Tensor)
-    axes, steps = op.attr("axes"), op.attr("steps")
-    if len(axes) != 2 or not 2 <= t.rank <= MOST_AXES:
-        raise Refused(f"a view of {len(axes)} axes of {t.rank}")
-    if not t.packed or t.rank - 1 not in axes or any(s != 1 for s in steps):
-        raise Refused("the rows of a view are not neighbours in memory")
-    turned = axes[0] == t.rank - 1
-    extent = op.args[1 + t.rank + 2 : 1 + t.rank + 4]
-    sizes: list[str | int] = [""] * t.rank
-    for axis, size in zip(axes, extent, strict=True):
-        base = op.args[1 + axis]
-        if not is_const(base) or const_of(base) != 0:
-            raise Refused("a view does not begin where its tensor does")
-        sizes[axis] = _size(kernel, size)
-    return Box(op.args[0], axes[::-1] if turned else axes, turned, tuple(sizes))
-
-
-def _size(kernel: Kernel, value: Value) -> str | int:
-    if is_const(value):
-        return int(const_of(value))
-    for param, held in zip(kernel.params, kernel.body.params, strict=True):
-        if held is value and param.role == "dim":
-            return param.name
-    raise Refused("the end of a view is computed")
-
-
-def _registers(made: Plan, products: list[Op]) -> None:
+def _registers(made: Plan, products: list[Op]) -> int:
     """Products of one chain share their registers, and so do the copies of one."""
     first = [op for op in products if op.args[2].op is None or op.args[2].op.name != "mma"]
     sites = {op.attr("site"): _shape(op.results[0])[1] for op in first}
     held = sum(made.blocks * columns // 2 for columns in sites.values())
     if held > ACCUMULATED:
         raise Refused(f"its accumulators take {held} registers a thread, more than {ACCUMULATED}")
+    return held
 
 
-def _written(made: Plan, op: Op) -> Box | None:
-    """The box of a write through a buffer; None for one that is done element by element."""
+def _written(made: Plan, op: Op) -> Leaving | None:
+    """A write through a buffer; None for one that is done element by element."""
     value = op.args[-1]
     assert isinstance(value.type, Tile)
     shape = value.type.shape
     if shape == (made.rows * made.consumers,):
         return None
-    if len(shape) != 2 or shape[0] != made.rows * made.consumers or shape[1] % DEPTH:
+    if len(shape) != 2 or shape[0] != made.rows * made.consumers or shape[1] % COLUMN_STEP:
         raise Refused(f"it writes a tile of {shape}")
-    if value.type.elem not in (f16, bf16) or shape[1] % (PANEL_BYTES // 2):
+    if value.type.elem not in (f16, bf16, f32, i32):
         return None
+    turned = made.boxes.turned(op)
+    rows = gcd(shape[1], ROWS) if turned else ROWS
     try:
-        where = box(made.program, op, shape)
+        where = made.boxes.of(op, rows)
     except Refused:
         return None
-    return None if where.turned else where
+    columns = rows if turned else COLUMNS
+    if shape[1] % columns:
+        return None
+    return Leaving(where, value.type.elem, rows, made.blocks * shape[1] // columns)
+
+
+def _alike(made: Plan) -> None:
+    """Writes share their buffers: those of another kind than most elements go one by one."""
+    sizes: dict[tuple[DType, int], int] = {}
+    for found in made.targets.values():
+        if found is not None:
+            kind = found.dtype, found.rows
+            sizes[kind] = sizes.get(kind, 0) + found.rows * found.pieces
+    if sizes:
+        most = max(sizes, key=lambda k: sizes[k])
+        for op, found in made.targets.items():
+            if found is not None and (found.dtype, found.rows) != most:
+                made.targets[op] = None
+
+
+def _room(made: Plan, target: Target) -> None:
+    """Where a group takes one tile after the other, what a whole tile reads has a second slot, if
+    there is room: so the next tile begins to be filled while this one is finished."""
+    single = made.rings
+    if made.setting("PERSISTENT", 0):
+        made.rings = tuple(replace(r, slots=2) if r.once else r for r in single)
+    try:
+        made.buffers = _buffers(made, target)
+    except Refused:
+        if made.rings == single:
+            raise
+        made.rings = single
+        made.buffers = _buffers(made, target)
 
 
 def _buffers(made: Plan, target: Target) -> int:
-    """Buffers of 64 x 64 for what each consumer writes: as many as there is room for."""
+    """Buffers for what each consumer writes: as many as there is room for."""
     if not made.targets:
         raise Refused("it writes no tile")
     ringed = sum(r.slots * (sum(map(bytes_of, made.parts(r))) + BARRIER_BYTES) for r in made.rings)
     left = target.shared_bytes - -(-ringed // 16) * 16
-    size = ROWS * PANEL_BYTES * made.consumers
-    counts = [
-        made.blocks * _shape(op.args[-1])[1] * 2 // PANEL_BYTES
-        for op, where in made.targets.items()
-        if where is not None
-    ]
+    through = [found for found in made.targets.values() if found is not None]
+    size = sum(f.rows * COLUMNS * f.dtype.bytes for f in through[:1]) * made.consumers
+    counts = [f.pieces for f in through]
     if not counts and left >= 0:
         return 0
     fitting = [

@@ -32,7 +32,7 @@ class Producer(Role):
             b.emit_all("ring_claim", (barriers, slot, phase))
         source = self.values[operand.box.buffer]
         where = self.place(op, operand.box)
-        attrs = (operand.box.axes, operand.box.extents)
+        attrs = operand.box.attrs
         b.emit_all("ring_copy", (self.held.parts[site], barriers, slot, source, *where), attrs)
         if op in self.last:
             self.advance(ring)

@@ -13,7 +13,8 @@ from iron.ir.core import Block, Op, Value, carried
 from iron.ir.types import Tensor, Tile
 from iron.tiles.emitter import named
 from iron.tiles.ring import Ring, touches
-from iron.tiles.sm90.plan import Box, Plan, Refused
+from iron.tiles.sm90.boxes import Box, Refused
+from iron.tiles.sm90.plan import Plan
 
 
 class Turn(NamedTuple):
@@ -226,14 +227,30 @@ class Role:
     def place(
         self, op: Op, box: Box, row: Value | None = None, column: Value | None = None
     ) -> list[Value]:
-        """The first element of an access on each axis of its buffer, moved along the box's axes."""
-        t = box.buffer.type
+        """The first element of an access on each axis of its buffer, moved by rows and columns of
+        the box; then the end of its rows, if that is the view's own."""
+        t, b = box.buffer.type, self.b
         assert isinstance(t, Tensor)
+        axes = op.attr("axes")
         out = [self.integer(v) for v in op.args[1 : 1 + t.rank]]
-        first = op.args[1 + t.rank : 1 + t.rank + 2]
-        for axis, at in zip(op.attr("axes"), first, strict=True):
-            out[axis] = self.b.emit("add", out[axis], self.integer(at))
-        for axis, more in zip(box.axes, (row, column), strict=True):
-            if more is not None:
-                out[axis] = self.b.emit("add", out[axis], more)
-        return out
+        first, extents = op.args[1 + t.rank :][: len(axes)], op.args[1 + t.rank + len(axes) :]
+        end: list[Value] = []
+        if box.ended:
+            extent = self.integer(extents[axes.index(box.axes[0])])
+            end = [b.emit("add", out[box.axes[0]], extent)]
+        for axis, at in zip(axes, first, strict=True):
+            out[axis] = b.emit("add", out[axis], self.integer(at))
+        moved = self.split(row, box.whole) if row is not None else []
+        if column is not None:
+            moved.append(column)
+        for axis, more in zip(box.axes, moved, strict=False):
+            out[axis] = b.emit("add", out[axis], more)
+        return out + end
+
+    def split(self, number: Value, sides: tuple[int, ...]) -> list[Value]:
+        """The coordinates of element `number` of an array of these sides."""
+        out: list[Value] = []
+        for side in sides[:0:-1]:
+            out.insert(0, self.b.emit("mod", number, self.number(side)))
+            number = self.b.emit("floordiv", number, self.number(side))
+        return [number, *out]

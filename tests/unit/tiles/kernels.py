@@ -23,6 +23,8 @@ from iron.lang import (
     full,
     grouped,
     groups,
+    i8,
+    i32,
     inf,
     iota,
     kernel,
@@ -31,14 +33,17 @@ from iron.lang import (
     mma,
     pipelined,
     require,
+    u8,
+    u32,
     where,
     zeros,
 )
 from iron.targets.nvidia import SM_90A
 from tests.unit.front.trial import read
 
-M, N, K, H, G, S, L, D = dims("M N K H G S L D")
+M, N, K, H, G, S, L, D, P = dims("M N K H G S L D P")
 T = dtypes("T", f16, bf16)
+X, Y = dtypes("X", f32, i8, u8), dtypes("Y", f32, i32)
 
 
 @kernel
@@ -53,6 +58,7 @@ def product_nt(
     STAGES: Const = 2,
     CONSUMERS: Const = 0,
     PERSISTENT: Const = 0,
+    TRANSPOSED: Const = 0,
 ):
     """c = a @ b.T"""
     A, B, C = a.tiles(BM, BK), b.tiles(BN, BK), c.tiles(BM, BN)
@@ -75,6 +81,7 @@ def product_tn(
     STAGES: Const = 2,
     CONSUMERS: Const = 0,
     PERSISTENT: Const = 0,
+    TRANSPOSED: Const = 0,
 ):
     """c = a.T @ b"""
     A, B, C = a.tiles(BK, BM), b.tiles(BK, BN), c.tiles(BM, BN)
@@ -83,6 +90,28 @@ def product_tn(
     for k in pipelined(A.grid[0], stages=STAGES):
         acc = mma(A[k, m].T, B[k, n], acc)
     C[m, n] = acc.to(T)
+
+
+@kernel
+def other_factors(
+    a: In[X, M, K],
+    b: In[X, N, K],
+    c: Out[Y, M, N],
+    *,
+    MATH: Const = "strict",
+    BM: Const = 64,
+    BN: Const = 64,
+    BK: Const = 32,
+    STAGES: Const = 2,
+    TRANSPOSED: Const = 0,
+):
+    """c = a @ b.T as it is summed."""
+    A, B, C = a.tiles(BM, BK), b.tiles(BN, BK), c.tiles(BM, BN)
+    m, n = groups(*C.grid)
+    acc = zeros((BM, BN), Y)
+    for k in pipelined(A.grid[1], stages=STAGES):
+        acc = mma(A[m, k], B[n, k].T, acc, math=MATH)
+    C[m, n] = acc
 
 
 @kernel
@@ -123,6 +152,7 @@ def epilogues(
     BN: Const = 64,
     BK: Const = 64,
     STAGES: Const = 2,
+    TRANSPOSED: Const = 0,
 ):
     """c = relu(s * a @ b.T + bias) + rest above the diagonal, d the same in f32 everywhere."""
     A, B, C = a.tiles(BM, BK), b.tiles(BN, BK), c.tiles(BM, BN)
@@ -135,6 +165,28 @@ def epilogues(
     d.tiles(BM, BN)[m, n] = out
     above = (m * BM + iota(BM))[:, None] <= (n * BN + iota(BN))[None, :]
     C[m, n] = where(above, out, 7.0).to(T)
+
+
+@kernel
+def parts(
+    a: In[T, M, K],
+    b: In[T, N, K],
+    first: In[u32, P],
+    used: In[u32, P],
+    c: Out[T, M, N],
+    *,
+    BM: Const = 64,
+    BN: Const = 64,
+    PERSISTENT: Const = 0,
+):
+    """c = a @ b.T for the rows first[p] to first[p + 1] - 1, with the first used[p] rows of b."""
+    m, n, p = groups(cdiv(M, BM), cdiv(N, BN), P - 1)
+    low, high = first[p].to(i32), first[p + 1].to(i32)
+    A, B = a[low:high].tiles(BM, 64), b[: used[p].to(i32)].tiles(BN, 64)
+    acc = zeros((BM, BN), f32)
+    for k in pipelined(A.grid[1], stages=2):
+        acc = mma(A[m, k], B[n, k].T, acc)
+    c[low:high].tiles(BM, BN)[m, n] = acc.to(T)
 
 
 @kernel
@@ -153,6 +205,7 @@ def attention(
     STAGES: Const = 2,
     PERSISTENT: Const = 0,
     OVERLAP: Const = 0,
+    PINGPONG: Const = 0,
 ):
     """Softmax attention of H heads over G heads of keys; `lse` in powers of 2."""
     i, h = groups(cdiv(S, BM), H)

@@ -8,6 +8,7 @@ is not played: a part is its matrix.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -67,8 +68,10 @@ def play(
     """Runs every group; the number of groups. Raises Deadlock."""
     (groups,), failed = evaluate(kernel, scalars or {}, dims)
     assert not failed
-    for number in range(groups):
-        Group(kernel, {**arrays, **dims, **(scalars or {})}, number, Random(seed + number)).run()
+    with scalar.quiet():
+        for number in range(groups):
+            dice = Random(seed + number)
+            Group(kernel, {**arrays, **dims, **(scalars or {})}, number, dice).run()
     return groups
 
 
@@ -80,6 +83,7 @@ class Group:
         self.memory: dict[Op, tuple[Any, ...]] = {}
         self.copies: list[Callable[[], None]] = []
         self.met = 0
+        self.came: Counter[int] = Counter()
         self.agents = [Agent(self, w) for w in range(kernel.threads // LANES)]
 
     def run(self) -> None:
@@ -136,8 +140,7 @@ class Agent:
             given = self.group.given[param.name]
             held = isinstance(value.type, Tensor)
             self.values[value] = given if held else value.type.np.type(given)
-        with scalar.quiet():
-            yield from self.block(kernel.body)
+        yield from self.block(kernel.body)
         assert not self.products, "a role ends before its products are awaited"
         assert not self.stores, "a role ends before its stores have read group memory"
 
@@ -154,7 +157,15 @@ class Agent:
             if op.name == "yield":
                 continue
             rule = getattr(self, "do_" + op.name, None)
-            if op.name in ("for", "if", "ring_claim", "ring_wait", "ring_free", "barrier"):
+            if op.name in (
+                "for",
+                "if",
+                "ring_claim",
+                "ring_wait",
+                "ring_free",
+                "barrier",
+                "part_barrier",
+            ):
                 assert rule is not None
                 yield from rule(op)
             elif rule is not None:
@@ -271,38 +282,39 @@ class Agent:
         bars[slots + slot].arrive()
         yield lambda: True
 
-    def window(self, op: Op, first: int, tensor: Value, shape: tuple[int, int]) -> Any:
-        """The tensor with rows and columns last, and the indices of the box that are inside."""
+    def window(self, op: Op, first: int, tensor: Value, columns: int) -> Any:
+        """The tensor, what of it a box has, what of the box that is, and the box' shape."""
         array, t = self.values[tensor], tensor.type
         place = [int(self.lead(a)) for a in op.args[first:]]
-        axes, extents = op.attrs
+        axes, sides, extents, ended = op.attrs
         sizes = [
             array.shape[a] if e == "" else self.group.given[e] if isinstance(e, str) else e
             for a, e in enumerate(extents)
         ]
+        if ended:
+            assert place[axes[0]] >= 0, "a copy begins before its view"
+            sizes[axes[0]] = min(sizes[axes[0]], place.pop())
         counts = [1] * t.rank
-        counts[axes[0]], counts[axes[1]] = shape
+        for axis, side in zip(axes, (*sides, columns), strict=True):
+            counts[axis] = side
         inside = [
             [i for i in range(n) if 0 <= p + i < s]
             for n, p, s in zip(counts, place, sizes, strict=True)
         ]
         there = np.ix_(*([p + i for i in here] for p, here in zip(place, inside, strict=True)))
-        rows, columns = inside[axes[0]], inside[axes[1]]
-        whole = all(inside)
-        return array, there, np.ix_(rows, columns), axes, whole
+        return array, there, np.ix_(*inside), counts
 
     def do_ring_copy(self, op: Op) -> None:
         assert self.active.sum() == 1
         held, bars = self.values[op.args[0]], self.values[op.args[1]]
         slot = int(self.lead(op.args[2]))
         part = held[slot]
-        array, there, here, axes, whole = self.window(op, 4, op.args[3], part.shape)
+        array, there, here, counts = self.window(op, 4, op.args[3], part.shape[1])
 
         def land() -> None:
-            part[...] = 0
-            if whole:
-                found = np.moveaxis(array[there], axes, (-2, -1))
-                part[here] = found.reshape(found.shape[-2:])
+            box = np.zeros(counts, part.dtype)
+            box[here] = array[there]
+            part[...] = box.reshape(part.shape)
             bars[slot].land(part.nbytes)
 
         self.group.copies.append(land)
@@ -316,7 +328,8 @@ class Agent:
         def multiply() -> None:
             x = a[slots[0]] if a_k else a[slots[0]].T
             y = b[slots[1]].T if b_k else b[slots[1]]
-            made = x[row : row + 64].astype(np.float32) @ y.astype(np.float32)
+            wide = np.int32 if acc.dtype == np.int32 else np.float32
+            made = x[row : row + 64].astype(wide) @ y.astype(wide)
             rows, columns = places(made.shape[1])
             acc[...] = made[rows, columns] + (acc if keep else 0)
 
@@ -368,14 +381,33 @@ class Agent:
             for half in range(2):
                 m, n = STORED[:, 2 * r + half]
                 value = (bits >> np.uint32(16 * half)).astype(np.uint16).view(held.dtype)
+                m, n = (n, m) if op.attr("turned") else (m, n)
                 held[slot, row + m, column + n] = value
+
+    def do_part_store(self, op: Op) -> None:
+        held, slot = self.values[op.args[0]], int(self.lead(op.args[1]))
+        row, column, *values = (np.broadcast_to(self.values[a], (LANES,)) for a in op.args[2:])
+        for i, value in enumerate(values):
+            held[slot, row[self.active], column[self.active] + i] = value[self.active]
 
     def do_fence_async(self, op: Op) -> None:
         pass
 
-    def do_part_barrier(self, op: Op) -> None:
+    def do_part_barrier(self, op: Op) -> Step:
         assert self.active.all()
-        assert op.attrs[0] == LANES
+        number, came = self.come(op)
+        least = came + (-came % (op.attrs[0] // LANES))
+        yield lambda: self.group.came[number] >= least
+
+    def do_part_arrive(self, op: Op) -> None:
+        assert self.active.all()
+        self.come(op)
+
+    def come(self, op: Op) -> tuple[int, int]:
+        """A named barrier, and how many warpgroups have come to it, this one included."""
+        number = int(self.lead(op.args[0]))
+        self.group.came[number] += 1
+        return number, self.group.came[number]
 
     def do_register_limit(self, op: Op) -> None:
         pass
@@ -383,13 +415,10 @@ class Agent:
     def do_bulk_store(self, op: Op) -> None:
         assert self.active.sum() == 1
         part = self.values[op.args[0]][int(self.lead(op.args[1]))]
-        array, there, here, axes, whole = self.window(op, 3, op.args[2], part.shape)
+        array, there, here, counts = self.window(op, 3, op.args[2], part.shape[1])
 
         def read() -> None:
-            if whole:
-                found = np.moveaxis(array[there], axes, (-2, -1))
-                made = part[here].reshape(found.shape)
-                array[there] = np.moveaxis(made, (-2, -1), axes)
+            array[there] = part.reshape(counts)[here]
 
         self.stores.append(read)
 

@@ -13,6 +13,7 @@ from iron.ir import interp
 from iron.ir.host import evaluate
 from iron.kernels.gemm.gemm import gemm
 from iron.kernels.sdpa.prefill import sdpa_prefill
+from iron.kernels.sdpa.prefill_varlen import sdpa_prefill_varlen
 from iron.passes.elementary import elementary
 from iron.targets.nvidia import SM_90A
 from tests.unit.front.trial import read
@@ -42,7 +43,7 @@ def agree(fn, given, consts, dims):
         one, two = (h[name].astype(np.float64) for h in held)
         finite = np.isfinite(one)
         assert np.array_equal(finite, np.isfinite(two))
-        apart = np.abs(one - two)[finite]
+        apart = np.abs(one[finite] - two[finite])
         size = np.abs(one)[finite]
         assert (apart <= 2.0**-7 * (size + size.mean())).all()
 
@@ -59,7 +60,7 @@ def test_products(ta, tb):
     agree(gemm, given | {"alpha": 0.7, "beta": 2.0}, consts, dims)
 
 
-OPTIONS = ["plain", "softcap", "window", "mask", "sink", "all"]
+OPTIONS = ["plain", "softcap", "window", "mask", "sink", "used", "all"]
 
 
 @pytest.mark.slow
@@ -72,11 +73,28 @@ def test_attention(option, causal, overlap):
     given |= {"o": empty(1, 2, s, d), "lse": np.full((1, 2, s), np.nan, np.float32)}
     given["mask"] = (RNG.uniform(size=(1, s, n)) < 0.5).astype(np.uint8) if "mask" in on else None
     given["sink"] = normal(2, dtype=np.float32) if "sink" in on else None
-    given |= {"used": None, "scale": 0.25, "softcap": 0.75 * ("softcap" in on)}
+    given["used"] = np.array([101], np.uint32) if "used" in on else None
+    if "used" in on:
+        given["k"][:, :, 101:] = given["v"][:, :, 101:] = np.nan
+    given |= {"scale": 0.25, "softcap": 0.75 * ("softcap" in on)}
     given["window"] = 40 * ("window" in on)
     consts = {"CAUSAL": causal, "CAPPED": "softcap" in on, "WINDOWED": "window" in on}
     consts |= {"BM": 64, "BN": 64, "OVERLAP": overlap}
     agree(sdpa_prefill, given, consts, {"B": 1, "H": 2, "G": 1, "S": s, "L": n, "D": d, "E": d})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_sequences_one_after_another(causal):
+    """Of 40, 0, 1 and 70 queries over 70, 5, 0 and 100 keys."""
+    d, first, keys = 64, np.array([0, 40, 40, 41, 111]), np.array([0, 70, 75, 75, 175])
+    given = {"q": normal(111, 2, d), "k": normal(175, 1, d), "v": normal(175, 1, d)}
+    given |= {"queries": first.astype(np.uint32), "keys": keys.astype(np.uint32)}
+    given |= {"o": empty(111, 2, d), "lse": np.full((111, 2), np.nan, np.float32)}
+    given |= {"scale": 0.25, "longest": 70}
+    consts = {"CAUSAL": causal, "BM": 64, "BN": 64, "OVERLAP": 1}
+    dims = {"H": 2, "G": 1, "D": d, "E": d, "N": 111, "L": 175, "P": 5}
+    agree(sdpa_prefill_varlen, given, consts, dims)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from iron.dtypes import bf16, f16, f32
+from iron.dtypes import bf16, f16, f32, i8, i32, u8
 from iron.ir.build import Builder
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.rebuild import rebuild
@@ -63,9 +63,26 @@ def test_consumers_and_shapes_of_tiles(consts):
         assert np.array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("consts", [{}, {"BM": 128, "BN": 32}])
+@pytest.mark.parametrize(
+    ("fn", "consts"),
+    [
+        (kernels.product_nt, {"BM": 16}),
+        (kernels.product_nt, {"BM": 32, "BN": 128, "BK": 128}),
+        (kernels.product_nt, {"BM": 48, "BN": 128, "CONSUMERS": 1}),
+        (kernels.product_nt, {"BM": 16, "BN": 256, "CONSUMERS": 4, "PERSISTENT": 2}),
+        (kernels.product_tn, {"BM": 64, "BN": 128, "TRANSPOSED": 1}),
+    ],
+)
+def test_few_rows_are_many_columns_of_the_transpose(fn, consts):
+    _, got, wanted = run(fn, 70, 264, 136, **consts)
+    assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "consts", [{}, {"BM": 128, "BN": 32}, {"BM": 32, "BN": 128}, {"TRANSPOSED": 1}]
+)
 def test_epilogues(consts):
-    """Vectors, matrices and masks beside the sums; a write without a map."""
+    """Vectors, matrices and masks beside the sums; writes of two dtypes, one without a buffer."""
     m, n, k = 130, 72, 72
     shapes = {"a": (m, k), "b": (n, k), "bias": (n,), "rest": (m, n)}
     arrays = {name: kernels.small(RNG, *shape) for name, shape in shapes.items()}
@@ -77,6 +94,64 @@ def test_epilogues(consts):
     assert np.array_equal(arrays["d"], wanted)
     above = np.arange(m)[:, None] <= np.arange(n)
     assert np.array_equal(arrays["c"], np.where(above, wanted, 7.0).astype(bf16.np))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "consts"),
+    [
+        (f32, {"MATH": "tf32"}),
+        (f32, {"MATH": "tf32", "BM": 16, "BN": 128}),
+        (i8, {"BK": 128, "BM": 128}),
+        (u8, {"BK": 128, "TRANSPOSED": 1}),
+    ],
+)
+def test_other_factors(dtype, consts):
+    m, n, k = 70, 136, 272
+    total = f32 if dtype is f32 else i32
+    arrays = {
+        x: kernels.small(RNG, s, k).astype(np.int32).astype(dtype.np)
+        for x, s in (("a", m), ("b", n))
+    }
+    arrays["c"] = np.full((m, n), 7, total.np)
+    made = kernels.special(kernels.other_factors, arrays, **consts)
+    play(made, arrays, {"M": m, "N": n, "K": k})
+    a, b = (arrays[x].astype(np.int64) for x in "ab")
+    assert np.array_equal(arrays["c"], (a @ b.T).astype(total.np))
+
+
+def divided(m, n, k):
+    """Rows of four parts, one of them empty and one not written; what no part uses is poison."""
+    first, used = np.array([3, 3, 70, 75, m], np.uint32), np.array([5, n - 7, 0, n, 0], np.uint32)
+    arrays = {"a": kernels.small(RNG, m, k), "b": kernels.small(RNG, n, k)}
+    wanted = kernels.empty(m, n)
+    a, b = (x.astype(np.float32) for x in arrays.values())
+    for low, high, count in zip(first, first[1:], used, strict=False):
+        wanted[low:high] = 0
+        wanted[low:high, :count] = a[low:high] @ b[:count].T
+    return arrays | {"first": first, "used": used, "c": kernels.empty(m, n)}, wanted
+
+
+def endless(kernel: Kernel) -> Kernel:
+    """Copies in and out that end where their tensor does."""
+
+    def whole(b: Builder, op: Op, args: tuple[Value, ...]):
+        *attrs, ended = op.attrs
+        return b.emit_all(op.name, args[:-1], (*attrs, False)) if ended else None
+
+    return rebuild(kernel, {"ring_copy": whole, "bulk_store": whole}, fold=False)
+
+
+@pytest.mark.parametrize("consts", [{}, {"BM": 128, "BN": 128, "PERSISTENT": 3}])
+def test_views_with_ends_of_their_own(consts):
+    m, n, k = 140, 136, 72
+    arrays, wanted = divided(m, n, k)
+    made = kernels.special(kernels.parts, arrays, **consts)
+    dims = {"M": m, "N": n, "K": k, "P": 5}
+    play(made, arrays, dims)
+    assert np.array_equal(arrays["c"], wanted, equal_nan=True)
+    other = arrays | {"c": kernels.empty(m, n)}
+    play(endless(made), other, dims)
+    assert not np.array_equal(other["c"], wanted, equal_nan=True)
 
 
 def softmax(q, k, v, scale, causal):
@@ -104,6 +179,8 @@ def softmax(q, k, v, scale, causal):
         (64, 64, False, {"OVERLAP": 1}),
         (130, 200, True, {"OVERLAP": 1, "PERSISTENT": 2}),
         (130, 130, True, {"OVERLAP": 1, "BM": 128, "STAGES": 1}),
+        (130, 130, True, {"OVERLAP": 1, "BM": 128, "PINGPONG": 1, "PERSISTENT": 2}),
+        (130, 200, False, {"BM": 128, "PINGPONG": 1, "STAGES": 1}),
     ],
 )
 def test_attention(s, n, causal, consts):
