@@ -1,7 +1,7 @@
 """What a process of its own does on the software device at one lane width.
 
     python -m tests.vulkan.child WHAT ..
-    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | integers | ways
+    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | conversions | ways
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -19,20 +19,23 @@ from typing import Any
 import numpy as np
 
 import iron
-from iron.backends.spirv import guarded
+from iron.backends.spirv import bfloat, guarded
 from iron.backends.spirv.encode import Encoder
 from iron.check.cases import Runner, check, run_case
 from iron.check.expand import expand
 from iron.check.generate import generate
 from iron.check.generate.agree import DEVICE_ROADS, agree
-from iron.dtypes import f32, i32, i64, u32, u64
+from iron.dtypes import bf16, f32, i32, i64, u32, u64
 from iron.errors import KernelError
 from iron.ir.core import Kernel, Op
+from iron.ir.scalar import quiet
 from iron.ir.types import tensor
+from iron.kernels.ops.cast import cast
 from iron.lang import In, Out, dims, dtypes, each, kernel
 from iron.runtime.driver import driver
 from iron.runtime.drivers.vulkan import VulkanDriver, launch, memory
 from iron.runtime.drivers.vulkan.hazards import Hazards
+from iron.runtime.drivers.vulkan.measure import bfloat_operands
 from iron.runtime.drivers.vulkan.pipeline import Row
 from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
@@ -82,12 +85,13 @@ def cases(half: int) -> dict[str, Any]:
 
 
 def whole(names: list[str]) -> dict[str, Any]:
-    """Every case of some kernels."""
-    opened = driver("vulkan")
+    """Every case of some kernels, with the validation layer listening."""
+    listener = Listener()
+    opened = VulkanDriver(listener)
     verdicts = [v for name in names for v in check(library()[name], on(opened))]
     faults = [f"{v.label}: {v.message}" for v in verdicts if not v.ok]
     passed = sum(v.status == "pass" for v in verdicts)
-    return {"faults": faults, "passed": passed, "simd": opened.target().simd}
+    return {"faults": faults, "passed": passed, "simd": opened.target().simd, **said(listener)}
 
 
 def fuzz(first: int, count: int) -> dict[str, Any]:
@@ -353,6 +357,24 @@ def integers() -> dict[str, Any]:
         return {"faults": faults, "control": wrong(VulkanDriver())}
 
 
+def bfloats() -> dict[str, Any]:
+    """Numbers of all kinds as bf16, in words; `control` counts those that go wrong where no NaN
+    is looked for: one of the numbers beside it makes a thread look."""
+    x = np.tile(bfloat_operands(), 4)
+
+    def wrong(opened: VulkanDriver) -> int:
+        y = np.zeros(x.shape, bf16.np)
+        with iron.use(opened):
+            cast(x=x, y=y)
+        with quiet():
+            same = y.view(np.uint16) == x.astype(bf16.np).view(np.uint16)
+            return int(np.count_nonzero(~(same | np.isnan(x) & np.isnan(y))))
+
+    faults = wrong(VulkanDriver())
+    with changed(bfloat, "_quieted", lambda e, sources: sources):
+        return {"faults": faults, "control": wrong(VulkanDriver())}
+
+
 # --- other ways of the driver ---------------------------------------------------------------------
 
 
@@ -396,7 +418,7 @@ def main() -> None:
         "controls": controls,
         "again": again,
         "writes": writes,
-        "integers": integers,
+        "conversions": lambda: {"integers": integers(), "bfloats": bfloats()},
         "ways": ways,
     }
     print(json.dumps(answers[what]()))

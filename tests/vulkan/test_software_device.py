@@ -83,11 +83,13 @@ def test_small_writes_come_in_order():
     assert found["messages"] == []
 
 
-def test_integers_that_were_floats_are_rounded():
-    """Mesa takes them for what they were."""
-    found = child(16, "integers")
-    assert found["faults"] == []
-    assert found["control"] != []
+def test_conversions_are_right_where_compilers_or_bits_are_not():
+    """Mesa takes integers that were floats for what they were; NaN overflows when it is rounded."""
+    found = child(16, "conversions")
+    assert found["integers"]["faults"] == []
+    assert found["integers"]["control"] != []
+    assert found["bfloats"]["faults"] == 0
+    assert found["bfloats"]["control"] > 0
 
 
 def test_roads_that_other_devices_need():
@@ -130,6 +132,7 @@ def test_random_programs_leave_the_same_bits(width: int):
 def test_every_case(name: str, width: int):
     found = child(width, "whole", name)
     assert found["faults"] == []
+    assert found["messages"] == []
     assert found["passed"] > 0
 
 

@@ -5,6 +5,7 @@ The upper half of an f32 is its bf16, so the way back is a shift or a mask on ev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iron.backends.spirv.words import BFLOAT16, Capability, Code
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 EXTENSION = "SPV_KHR_bfloat16"
 UPPER = 0xFFFF0000
+FEWEST = 4
+"""Numbers that are looked through for a NaN at once; fewer one by one."""
 
 
 def to_f32(m: Module, bits: int) -> int:
@@ -34,17 +37,23 @@ def from_f32(e: Encoder, x: int) -> int:
     m = e.m
     if e.target.has("exact_bfloat"):
         return _converted(m, x, m.real(0.0))
-    return m.op(Code.ShiftRightLogical, _rounded(m, x), m.number(16))
+    return m.op(Code.ShiftRightLogical, _rounded(m, _quiet(m, x)), m.number(16))
 
 
-def word_of(e: Encoder, low: int, high: int) -> int:
-    """A word of the bf16 of two f32."""
+def words_of(e: Encoder, sources: Sequence[int]) -> list[int]:
+    """Words of the bf16 of f32, two in each, the first lower."""
     m = e.m
-    if e.target.has("exact_bfloat"):
-        return _converted(m, low, high)
-    lower = m.op(Code.ShiftRightLogical, _rounded(m, low), m.number(16))
-    upper = m.op(Code.BitwiseAnd, _rounded(m, high), m.number(UPPER))
-    return m.op(Code.BitwiseOr, upper, lower)
+    if not e.target.has("exact_bfloat"):
+        sources = _quieted(e, sources)
+    out: list[int] = []
+    for low, high in zip(sources[::2], sources[1::2], strict=True):
+        if e.target.has("exact_bfloat"):
+            out.append(_converted(m, low, high))
+            continue
+        lower = m.op(Code.ShiftRightLogical, _rounded(m, low), m.number(16))
+        upper = m.op(Code.BitwiseAnd, _rounded(m, high), m.number(UPPER))
+        out.append(m.op(Code.BitwiseOr, upper, lower))
+    return out
 
 
 def _converted(m: Module, low: int, high: int) -> int:
@@ -57,8 +66,32 @@ def _converted(m: Module, low: int, high: int) -> int:
 
 
 def _rounded(m: Module, x: int) -> int:
-    """The bits of x, of which the upper half is the bf16."""
+    """The bits of x, of which the upper half is the bf16; x is a number or the quiet NaN."""
     bits = m.put(Code.Bitcast, m.u32, x)
     odd = m.op(Code.BitwiseAnd, m.op(Code.ShiftRightLogical, bits, m.number(16)), m.number(1))
-    moved = m.op(Code.IAdd, m.op(Code.IAdd, bits, m.number(0x7FFF)), odd)
-    return m.select(m.test(Code.FUnordNotEqual, x, x), m.number(0x7FC00000), moved)
+    return m.op(Code.IAdd, m.op(Code.IAdd, bits, m.number(0x7FFF)), odd)
+
+
+def _quiet(m: Module, x: int) -> int:
+    """x, or where it is NaN the one whose bits do not overflow when they are rounded."""
+    return m.select(m.test(Code.FUnordNotEqual, x, x), m.real(float("nan")), x)
+
+
+def _quieted(e: Encoder, sources: Sequence[int]) -> Sequence[int]:
+    """`_quiet` of each, in a branch for threads that have a NaN: their sum is one too."""
+    m = e.m
+    if len(sources) < FEWEST:
+        return [_quiet(m, x) for x in sources]
+    sums = list(sources)
+    while len(sums) > 1:
+        sums = [m.op(Code.FAdd, a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    before, inside, merge = e.here, m.fresh(), m.fresh()
+    there = m.test(Code.FUnordNotEqual, sums[0], sums[0])
+    m.do(Code.SelectionMerge, merge, 0)
+    m.do(Code.BranchConditional, there, inside, merge)
+    e.label(inside)
+    quiet = [_quiet(m, x) for x in sources]
+    m.do(Code.Branch, merge)
+    e.label(merge)
+    pairs = zip(quiet, sources, strict=True)
+    return [m.put(Code.Phi, m.f32, a, inside, b, before) for a, b in pairs]

@@ -91,5 +91,6 @@ def widened(e: Encoder, value: Value) -> int:
 def joined(e: Encoder, pack: Op) -> list[int]:
     """Words of the 16-bit floats that a pack holds, two in each."""
     sources = [e.pairs.source[a] for a in pack.args]
-    word = bfloat.word_of if element(pack.args[0].type) is bf16 else halffloat.word_of
-    return [word(e, *sources[n : n + 2]) for n in range(0, len(sources), 2)]
+    if element(pack.args[0].type) is bf16:
+        return bfloat.words_of(e, sources)
+    return [halffloat.word_of(e, *sources[n : n + 2]) for n in range(0, len(sources), 2)]

@@ -85,6 +85,15 @@ def test_two_16_bit_floats_are_converted_at_once(dtype: str):
     assert (integers.count("OpFConvert") == 0) == (dtype == "bf16")
 
 
+def test_eight_bf16_are_looked_through_for_a_nan_at_once():
+    wide, alone = forms_of("unary", "bf16", PLAIN, OP="neg")
+    before, inside = wide.split("OpBranchConditional")[-2:]
+    assert before.count("OpFUnordNotEqual") == 1
+    assert inside.count("OpFUnordNotEqual") == inside.count("OpPhi") == 8
+    assert alone.count("OpFUnordNotEqual") == 1
+    assert alone.count("OpPhi") == 0
+
+
 def test_fast_functions_are_the_devices_where_it_has_them():
     own, bodies = (
         forms_of("unary", "f16", target, OP="exp", MATH="fast")[0] for target in (MODERN, PLAIN)
