@@ -15,7 +15,7 @@ from iron.ir import ops as _rows  # noqa: F401  # pyright: ignore[reportUnusedIm
 from iron.ir import scalar
 from iron.ir.core import Block, Kernel, Op, Param, Require, Value
 from iron.ir.table import TABLE, OpTypeError
-from iron.ir.types import PARAMETER_SPACES, Tensor, Type, tensor, tile, vector
+from iron.ir.types import PARAMETER_SPACES, Tensor, Type, matrix, tensor, tile, vector
 
 __all__ = ["parse_kernel"]
 
@@ -145,6 +145,8 @@ class _Parser:
             return vector(DTYPES[elem], int(count))
         if word == "tile":
             return self.tile(line)
+        if word == "matrix":
+            return self.matrix(line)
         if word not in (*PARAMETER_SPACES, "shared", "table", "registers"):
             raise _fail(f"no type begins with {word}", line)
         return self.tensor(word)
@@ -163,6 +165,14 @@ class _Parser:
         elem = self.dtype()
         try:
             return tile(elem, self.numbers())
+        except ValueError as problem:
+            raise _fail(str(problem), line) from problem
+
+    def matrix(self, line: int) -> Type:
+        elem, sides = self.dtype(), self.numbers()
+        try:
+            rows, columns = sides
+            return matrix(elem, rows, columns, self.next("word"))
         except ValueError as problem:
             raise _fail(str(problem), line) from problem
 

@@ -13,7 +13,7 @@ from enum import IntFlag, auto
 from typing import TYPE_CHECKING, Any
 
 from iron.dtypes import DType, bool_
-from iron.ir.types import Tensor, Tile, Type, element, held, like
+from iron.ir.types import Matrix, Tensor, Tile, Type, element, held, like
 
 if TYPE_CHECKING:
     from iron.ir.core import Block, Value
@@ -163,6 +163,8 @@ def _operand_dtype(args: Sequence[Value], wanted: list[str], kinds: str) -> DTyp
     for arg, want in zip(args, wanted, strict=True):
         if isinstance(arg.type, Tensor):
             raise OpTypeError("a tensor is not a value; index it")
+        if isinstance(arg.type, Matrix):
+            raise OpTypeError("a matrix has no elements; store it to group memory")
         if held(arg.type) != axes or isinstance(arg.type, Tile) != tiled:
             what = "shapes of tiles" if tiled else "vector lengths"
             raise OpTypeError(f"{what} differ: {[str(a.type) for a in args]}")

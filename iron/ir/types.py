@@ -15,6 +15,7 @@ MAX_TILE = 1 << 17  # elements
 MAX_ODD = 15  # a tile side is a power of two times an odd number up to this
 
 PARAMETER_SPACES = ("in", "out", "inout")
+USES = ("a", "b", "acc")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,11 +63,28 @@ class Tile:
         return f"tile {self.elem}[{', '.join(map(str, self.shape))}]"
 
 
-Type = DType | Vector | Tensor | Tile
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix:
+    """A matrix that the lanes of a simdgroup hold together, in an order that no program sees.
+
+    `use` is what it is in acc + a b: `a`, `b` or `acc`.
+    """
+
+    elem: DType
+    rows: int
+    columns: int
+    use: str
+
+    def __repr__(self) -> str:
+        return f"matrix {self.elem}[{self.rows}, {self.columns}] {self.use}"
+
+
+Type = DType | Vector | Tensor | Tile | Matrix
 
 _VECTORS: dict[tuple[DType, int], Vector] = {}
 _TENSORS: dict[tuple[DType, int, str, tuple[int, ...], bool], Tensor] = {}
 _TILES: dict[tuple[DType, tuple[int, ...]], Tile] = {}
+_MATRICES: dict[tuple[DType, int, int, str], Matrix] = {}
 
 
 def vector(elem: DType, count: int) -> Vector:
@@ -99,6 +117,13 @@ def tile(elem: DType, shape: tuple[int, ...]) -> Tile:
     return _TILES.setdefault((elem, shape), Tile(elem, shape))
 
 
+def matrix(elem: DType, rows: int, columns: int, use: str) -> Matrix:
+    """The matrix type; ValueError for a use that there is not."""
+    if use not in USES:
+        raise ValueError(f"a matrix is used as one of {', '.join(USES)}, not {use}")
+    return _MATRICES.setdefault((elem, rows, columns, use), Matrix(elem, rows, columns, use))
+
+
 def legal_side(size: int) -> int:
     """The least legal tile side that is at least `size`."""
     side = max(1, size)
@@ -126,6 +151,8 @@ def held(t: Type) -> tuple[int, ...]:
     """The axes that a value of type `t` has: none for a scalar."""
     if isinstance(t, Tile):
         return t.shape
+    if isinstance(t, Matrix):
+        return t.rows, t.columns
     return (t.count,) if isinstance(t, Vector) else ()
 
 

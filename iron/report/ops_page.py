@@ -21,6 +21,7 @@ TITLES = {
     "group": "Groups",
     "tile": "Tiles",
     "matrix": "Products of simdgroups",
+    "fragment": "Opaque matrices of simdgroups",
     "ring": "Rings and products of warpgroups",
     "elementary": "Elementary functions",
 }

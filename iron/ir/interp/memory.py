@@ -201,6 +201,17 @@ def _enter(m: Machine, op: Op, kind: str, at: Array, mask: Mask, length: int) ->
     enter(m, m.buffers[op.args[0]], op, kind, at, lanes, since)
 
 
+def access(m: Machine, op: Op, kind: str, at: Array, mask: Mask) -> None:
+    """Checks and logs accesses of each lane to the positions `at`, some for each.
+
+    Raises E0402 for a read of what nobody wrote, and E0410.
+    """
+    buffer, length = m.buffers[op.args[0]], at.shape[1]
+    if kind == "reads":
+        _initialised(m, op, buffer, at, mask, length)
+    _enter(m, op, kind, at, mask, length)
+
+
 def enter(
     m: Machine, buffer: Buffer, op: Op, kind: str, at: Array, lanes: Array, since: Array
 ) -> None:

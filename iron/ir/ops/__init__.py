@@ -1,5 +1,27 @@
 """The table's rows by topic; importing this package fills and seals the table."""
 
-from iron.ir.ops import arith, control, convert, elementary, group, matrix, memory, ring, tile
+from iron.ir.ops import (
+    arith,
+    control,
+    convert,
+    elementary,
+    fragment,
+    group,
+    matrix,
+    memory,
+    ring,
+    tile,
+)
 
-__all__ = ["arith", "control", "convert", "elementary", "group", "matrix", "memory", "ring", "tile"]
+__all__ = [
+    "arith",
+    "control",
+    "convert",
+    "elementary",
+    "fragment",
+    "group",
+    "matrix",
+    "memory",
+    "ring",
+    "tile",
+]

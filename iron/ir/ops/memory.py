@@ -10,7 +10,7 @@ from typing import Any
 from iron.dtypes import DType, i32, u32
 from iron.ir.core import Block, Value
 from iron.ir.table import OpTypeError, Trait, defop
-from iron.ir.types import Tensor, Tile, Type, element, vector
+from iron.ir.types import Matrix, Tensor, Tile, Type, element, vector
 
 ATOMICS = ("add", "min", "max", "and", "or", "xor")
 
@@ -39,6 +39,8 @@ def _store(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) ->
         raise OpTypeError("cannot store to a read-only tensor")
     if isinstance(value, Tile):
         raise OpTypeError(f"{value} is written by `tile_write`")
+    if isinstance(value, Matrix):
+        raise OpTypeError(f"{value} is written by `matrix_store`")
     if isinstance(value, Tensor) or element(value) is not t.elem:
         raise OpTypeError(f"cannot store {value} into {t.elem}; write .to({t.elem})")
     return ()
