@@ -47,13 +47,15 @@ def attend(i, q, k, v, o, lse, mask, sink, scale, softcap, window, form):
     end = minimum(keys, first + BM) if CAUSAL else keys
     start = maximum(0, first - window + 1) // BN if WINDOWED else 0
     for j in pipelined(start, cdiv(end, BN), stages=STAGES):
-        score = mma(query, K[j, 0].T, zeros((BM, BN), f32)) * scale
+        score = mma(query, K[j, 0].T, zeros((BM, BN), f32))
         if CAPPED:
-            score = softcap * tanh(score / softcap)
+            score = softcap * tanh(score * scale / softcap) * LOG2E
+        else:
+            score = score * (scale * LOG2E)  # one factor: what follows is one fma a score
         keep = seen(rows, j * BN + iota(BN)[None, :], keys, window, CAUSAL, WINDOWED)
         if mask is not None:
             keep = keep & (mask.tiles(BM, BN)[i, j] != 0)
-        score = where(keep, score * LOG2E, -inf)
+        score = where(keep, score, -inf)
         peak = maximum(top, score.max(axis=1))
         safe = where(peak == -inf, 0.0, peak)  # a row that sees nothing stays 0, not NaN
         weight = fast_exp2(score - safe[:, None])

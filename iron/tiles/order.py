@@ -36,6 +36,21 @@ def numbers(
     return (b.emit("sub", last, made[0]), *made[1:])
 
 
+def mirrored(b: Builder, flat: Value, round: Value, total: Value) -> Value:
+    """The number that comes in place of `flat` where every second round of `round` numbers goes
+    backwards: who had one of the first numbers of a round has one of the last of the next.
+
+    A last round that is not whole goes forwards.
+    """
+    turn = b.emit("floordiv", flat, round)
+    first = b.emit("mul", turn, round)
+    after = b.emit("add", first, round)
+    odd = b.emit("eq", b.emit("mod", turn, b.const(2, flat.type)), b.const(1, flat.type))
+    back = b.emit("and", odd, b.emit("le", after, total))
+    last = b.emit("sub", after, b.const(1, flat.type))
+    return b.emit("where", back, b.emit("sub", last, b.emit("sub", flat, first)), flat)
+
+
 def _plain(b: Builder, flat: Value, extents: Sequence[Value]) -> tuple[Value, ...]:
     out: list[Value] = []
     for extent in extents[:-1]:

@@ -22,19 +22,48 @@ def side_of(n, T, shared_bytes):
     return min(most, max(16, next_pow2(n)))
 
 
-def hopper_columns(P, Q, R, S, TA, TB, T, BM, shared_bytes):
-    """On sm_90 the widest product of a warpgroup that leaves no processor without a tile."""
-    m, n = Q if TA else P, R if TB else S
-    if T is f32 or BM < 64:
-        return side_of(n, T, shared_bytes)
-    return next((side for side in (256, 128) if cdiv(m, BM) * cdiv(n, side) >= 128), 64)
+def hopper(m, n, TA):
+    """(BM, BN, BK, STAGES, CONSUMERS, TRANSPOSED, PERSISTENT) on sm_90, BK for 16-bit factors.
+
+    Measured on an H200. Few rows read weights as fast as memory gives them: one wave of groups,
+    many bytes under way, and up to 48 rows as columns of the transpose. Many rows take the widest
+    product of a warpgroup that leaves no processor without a tile.
+    """
+    side = next((s for s in (256, 128) if cdiv(n, s) >= 96), 64)
+    if m <= 48 and not TA:
+        rows = 16 if m <= 16 else 32 if m <= 32 else 48
+        return rows, side, *{256: (64, 5, 4), 128: (128, 4, 2), 64: (256, 4, 1)}[side], 1, 0
+    if m <= 64:
+        if side == 256:
+            return 64, 256, 64, 4, 4, 1, 0
+        return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 1, 0)
+    if m <= 128 and side < 256:
+        if side == 128:
+            return 128, 128, 128, 3, 2, 0, 0
+        return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 0, 0)
+    side = next((s for s in (256, 128) if cdiv(m, 128) * cdiv(n, s) >= 112), 64)
+    return 128, side, 64, {256: 3, 128: 6}.get(side, 8), 2, 0, 132
+
+
+def hopper_entry(number):
+    """The function that a schedule calls for one number of `hopper`."""
+
+    def entry(P, Q, R, S, TA, TB, T, MATH, shared_bytes):
+        m, n = Q if TA else P, R if TB else S
+        if T is f32 and (MATH != "tf32" or TA or not TB):
+            sides = (side_of(m, T, shared_bytes), side_of(n, T, shared_bytes))
+            return (*sides, 32, 2, 0, 0, 132)[number]
+        found = hopper(m, n, TA)[number]
+        return found // 2 if T is f32 and number == 2 else found
+
+    return entry
 
 
 HOPPER = {
-    "BN": hopper_columns,
-    "BK": lambda T: 32 if T is f32 else 64,
-    "STAGES": lambda T, BN: 2 if T is f32 else {256: 3, 128: 6}.get(BN, 8),
-    "PERSISTENT": 132,
+    name: hopper_entry(number)
+    for number, name in enumerate(
+        ("BM", "BN", "BK", "STAGES", "CONSUMERS", "TRANSPOSED", "PERSISTENT")
+    )
 }
 
 

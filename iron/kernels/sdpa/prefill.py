@@ -22,7 +22,13 @@ T = dtypes("T", f32, f16, bf16)
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
     schedule={
         "cpu": {"BM": 32, "BN": 32},
-        "sm_90": {"BM": hopper_side, "BN": hopper_side, "OVERLAP": 1},
+        "sm_90": {
+            "BM": hopper_side,
+            "BN": hopper_side,
+            "OVERLAP": 1,
+            "PINGPONG": 1,
+            "PERSISTENT": 132,
+        },
     },
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
 )

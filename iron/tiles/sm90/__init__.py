@@ -19,7 +19,7 @@ from iron.ir.types import tensor
 from iron.targets.target import Target
 from iron.tiles import protocol, roles
 from iron.tiles.emitter import named
-from iron.tiles.order import numbers
+from iron.tiles.order import mirrored, numbers
 from iron.tiles.peel import peel
 from iron.tiles.ring import Ring
 from iron.tiles.skew import skew
@@ -187,7 +187,10 @@ class _Group:
         counter = Value(mine.type, None, "tile")
 
         def turn() -> list[Value]:
-            self._once(role, program, counter, extents)
+            order = self.plan.setting("order", None)
+            even = order is not None and order[2]  # tiles get lighter: see to it that groups do not
+            flat = mirrored(b, counter, launched, total) if even else counter
+            self._once(role, program, flat, extents)
             return []
 
         role.carry(list(self.plan.rings), [mine, total, launched], counter, [], [], turn)

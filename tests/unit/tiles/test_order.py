@@ -7,7 +7,7 @@ import pytest
 from iron.dtypes import i32
 from iron.ir.build import Builder
 from iron.ir.core import const_of
-from iron.tiles.order import numbers
+from iron.tiles.order import mirrored, numbers
 
 ORDERS = [None, (0, 0, False), (0, 2, False), (1, 2, False), (0, 8, True), (1, 3, True)]
 
@@ -36,6 +36,24 @@ def test_other_ranks():
     assert walk((2, 3, 4), None)[:3] == [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
     assert walk((2, 3, 2), (1, 2, False))[:3] == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]
     assert walk((3,), (0, 0, True)) == [(2,), (1,), (0,)]
+
+
+def back_and_forth(round, total):
+    b = Builder()
+    with b.block():
+        values = [b.const(n, i32) for n in (round, total)]
+        made = [mirrored(b, b.const(f, i32), *values) for f in range(total)]
+    return [int(const_of(v)) for v in made]
+
+
+def test_every_second_round_goes_backwards():
+    assert back_and_forth(3, 8) == [0, 1, 2, 5, 4, 3, 6, 7]
+    assert back_and_forth(3, 5) == [0, 1, 2, 3, 4]
+    assert back_and_forth(4, 2) == [0, 1]
+    for round, total in ((1, 5), (4, 17), (5, 20)):
+        made = back_and_forth(round, total)
+        assert sorted(made) == list(range(total))
+        assert all(f // round == m // round for f, m in enumerate(made))
 
 
 def test_neighbours_stay_together():

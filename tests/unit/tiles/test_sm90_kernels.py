@@ -98,20 +98,26 @@ def test_attention_of_sequences_one_after_another(causal):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size", "wanted"),
+    ("dtype", "m", "n", "math", "wanted"),
     [
-        (bf16, 8192, (256, 64, 3)),
-        (bf16, 2048, (256, 64, 3)),
-        (bf16, 1024, (64, 64, 8)),
-        (f32, 8192, (128, 32, 2)),
+        (bf16, 8192, 8192, "strict", (128, 256, 64, 3)),
+        (bf16, 1024, 1024, "strict", (128, 64, 64, 8)),
+        (bf16, 128, 8192, "strict", (64, 128, 128, 4)),
+        (bf16, 64, 4096, "strict", (64, 64, 128, 6)),
+        (bf16, 33, 14336, "strict", (48, 128, 128, 4)),
+        (bf16, 16, 28672, "strict", (16, 256, 64, 5)),
+        (f32, 16, 8192, "tf32", (16, 64, 128, 4)),
+        (f32, 8192, 8192, "tf32", (128, 256, 32, 3)),
+        (f32, 8192, 8192, "strict", (128, 128, 32, 2)),
     ],
 )
-def test_a_schedule_may_ask_for_dtypes_and_sizes(dtype, size, wanted):
-    """Wide tiles for 16-bit floats, where there are enough of them."""
-    blank = TensorArg(dtype, (size, size), (size, 1))
-    arguments = {"a": blank, "b": blank, "bias": None, "residual": None}
-    bound = bind(gemm, arguments, gemm.schedule["sm_90"], shared_bytes=SM_90A.shared_bytes)
+def test_a_schedule_may_ask_for_dtypes_and_sizes(dtype, m, n, math, wanted):
+    """Wide tiles where there are enough of them, few rows as columns; both roads have room."""
+    a, b = (TensorArg(dtype, (rows, 512), (512, 1)) for rows in (m, n))
+    arguments = {"a": a, "b": b, "bias": None, "residual": None}
+    consts = gemm.schedule["sm_90"] | {"TB": 1, "MATH": math}
+    bound = bind(gemm, arguments, consts, shared_bytes=SM_90A.shared_bytes)
     made = lower(specialise(gemm, bound, 32), SM_90A)
-    assert tuple(bound.consts[n] for n in ("BN", "BK", "STAGES")) == wanted
-    assert (made.preferred is not None) == (dtype is bf16)
+    assert tuple(bound.consts[n] for n in ("BM", "BN", "BK", "STAGES")) == wanted
+    assert (made.preferred is not None) == (dtype is bf16 or math == "tf32")
     check_budget(made, SM_90A)
