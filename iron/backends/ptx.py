@@ -123,7 +123,7 @@ def ring_free(r: Renderer, op: Op) -> None:
 def wgmma(r: Renderer, op: Op) -> None:
     """An instruction for each 32 bytes along k."""
     acc, a, a_slot, a_row, b, b_slot, keep = op.args
-    a_k, b_k = op.attrs
+    a_k, b_k, floats = op.attrs
     ta, tb = _shape(a), _shape(b)
     row = r.expr(a_row)
     per_row = panel(ta) if a_k else ta.shape[1]
@@ -131,7 +131,7 @@ def wgmma(r: Renderer, op: Op) -> None:
     left = _descriptor(r, a, _in_slot(r, a, a_slot, at), a_k)
     right = _descriptor(r, b, _in_slot(r, b, b_slot), b_k)
     n = 2 * _shape(acc).shape[0]
-    x, y = (WGMMA_NAMES.get(t.elem.name, t.elem.name) for t in (ta, tb))
+    x, y = (floats or WGMMA_NAMES.get(t.elem.name, t.elem.name) for t in (ta, tb))
     name = f"iron_wgmma_m64n{n}_{x}"
     name += f"<{int(not a_k)}, {int(not b_k)}>" if ta.elem.bytes == 2 else f"_{y}"
     r.line("iron_wgmma_fence();")

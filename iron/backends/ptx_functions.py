@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from itertools import product
 
+from iron.ir.floats8 import FLOATS8
 from iron.ir.ops.ring import PANEL_BYTES, WARPGROUP
 
 _HEAD = "IRON_DEVICE"
-_F8 = ("e4m3", "e5m2")
+
 _PLAIN = {
     "iron_tensor_map": "struct alignas(64) iron_tensor_map { u64 opaque[16]; };",
     "iron_shared_address": f"""
@@ -229,7 +230,8 @@ def functions() -> dict[str, str]:
         for n in range(16, 257, 16):
             made[f"iron_wgmma_m64n{n}_{dtype}"] = _wgmma(n, dtype)
             made[f"iron_wgmma_a_m64n{n}_{dtype}"] = _wgmma_a(n, dtype)
-    for x, y in (("tf32", "tf32"), *product(("s8", "u8"), repeat=2), *product(_F8, repeat=2)):
+    pairs = [(x, x) for x in ("tf32", *FLOATS8)]
+    for x, y in (*pairs, *product(("s8", "u8"), repeat=2)):
         for n in range(16, 257, 16):
             made[f"iron_wgmma_m64n{n}_{x}_{y}"] = _wgmma_k(n, x, y)
     return made

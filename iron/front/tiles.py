@@ -315,7 +315,10 @@ def iota(trace: Trace, n: object, dtype: DType) -> Value:
     return trace.emit("tile_iota", attrs=(count, dtype))
 
 
-OPERANDS = "operands are both f32, f16 or bf16 with an f32 sum, or 8-bit integers with an i32 sum"
+OPERANDS = (
+    "operands are both f32, f16 or bf16 with an f32 sum, or 8-bit integers with an i32 sum; "
+    'with math="e4m3" or "e5m2" both are u8, with an f32 sum'
+)
 
 
 def mma(trace: Trace, x: object, y: object, acc: object, math: object = "strict") -> Value:

@@ -15,6 +15,7 @@ from iron.tiles.grid import grid
 from iron.tiles.matrix import matrix_grid
 from iron.tiles.place import place
 from iron.tiles.reduce import reduce
+from iron.tiles.widen import widen
 
 REBUILT_OPS = ("tile_full", "tile_iota", "tile_expand", "tile_broadcast", "tile_transpose")
 
@@ -24,6 +25,7 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
 
     The group's size is chosen here. Every shape and dtype has this form.
     """
+    kernel = widen(kernel)
     shape = matrix_grid(kernel, target) or grid(kernel, target)
     e = Emitter(kernel, target, shape, place(kernel))
     params = [Value(p.type, None, p.name) for p in kernel.body.params]

@@ -18,6 +18,7 @@ import numpy as np
 from iron.dtypes import bf16, f32
 from iron.ir import scalar
 from iron.ir.core import Kernel, Op, Value
+from iron.ir.floats8 import FLOATS8, decoded
 from iron.ir.interp.machine import Array, Machine, Mask
 from iron.ir.interp.memory import Buffer, enter, group_array, who
 from iron.ir.types import Tensor, Tile, held
@@ -279,10 +280,11 @@ def _mma(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
     x, y, total = (np.asarray(m.env[a]) for a in op.args)
     first = op.args[0].type
     assert isinstance(first, Tile)
+    if (how := op.attr("math")) in FLOATS8:
+        return (total + np.matmul(decoded(x, how), decoded(y, how)),)
     if first.elem.is_integer:
         return (total + np.matmul(x.astype(np.int32), y.astype(np.int32)),)
     x, y = (scalar.cast(v, f32) for v in (x, y))
-    how = op.attr("math")
     if how == "split":
         (x, x_low), (y, y_low) = _halves(x), _halves(y)
         return (total + (np.matmul(x, y_low) + np.matmul(x_low, y) + np.matmul(x, y)),)

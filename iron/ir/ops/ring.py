@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from iron.dtypes import DType, bf16, bool_, f16, f32, i32, u32, u64
+from iron.dtypes import DType, bf16, bool_, f16, f32, i32, u8, u32, u64
 from iron.ir.core import Block, Value
+from iron.ir.floats8 import FLOATS8
 from iron.ir.table import Infer, OpTypeError, Trait, defop
 from iron.ir.types import Tensor, Type, tensor
 
@@ -135,14 +136,18 @@ def _wgmma(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) ->
     total, a, b = args[0].type, _tensor(args[1], "shared", 3), _tensor(args[4], "shared", 3)
     _tensor(args[0], "registers", 1)
     assert isinstance(total, Tensor)
-    if a.elem.bytes != b.elem.bytes or total.elem is not (i32 if a.elem.is_integer else f32):
+    *k_major, floats = attrs
+    whole = a.elem.is_integer and not floats
+    if a.elem.bytes != b.elem.bytes or total.elem is not (i32 if whole else f32):
         raise OpTypeError(f"no product of {a} and {b} in {total}")
-    if a.elem.bytes != 2 and attrs != (True, True):
+    if floats and (floats not in FLOATS8 or not a.elem is b.elem is u8):
+        raise OpTypeError(f"{a} and {b} are no {floats!r}")
+    if a.elem.bytes != 2 and k_major != [True, True]:
         raise OpTypeError(f"columns of {a} and {b} run along k")
     _whole([*args[2:4], args[5]])
     if args[6].type is not bool_:
         raise OpTypeError(f"`keep` is {args[6].type}, not bool")
-    depth = [t.shape[2] if k else t.shape[1] for t, k in zip((a, b), attrs, strict=True)]
+    depth = [t.shape[2] if k else t.shape[1] for t, k in zip((a, b), k_major, strict=True)]
     width = b.shape[1] if attrs[1] else b.shape[2]
     if (
         depth[0] != depth[1]
@@ -253,13 +258,14 @@ ring_free = defop(
 wgmma = defop(
     "wgmma",
     "acc a a_slot a_row b b_slot keep",
-    attrs="a_k b_k",
+    attrs="a_k b_k floats",
+    defaults=("",),
     infer=_wgmma,
     traits=EFFECT,
     doc="Starts acc = a @ b + (acc where `keep`, else 0) in the warpgroup, acc 64 x n in the "
     "layout of `targets.atoms.nvidia.wgmma`. `a` is 64 of its rows from `a_row` on. `a_k` and "
-    "`b_k` say that the columns of a part run along k. acc is not touched before the next "
-    "`wgmma_wait`.",
+    "`b_k` say that the columns of a part run along k. `floats` names the 8-bit floats that "
+    "bytes are. acc is not touched before the next `wgmma_wait`.",
 )
 wgmma_a = defop(
     "wgmma_a",

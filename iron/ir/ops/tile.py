@@ -46,15 +46,16 @@ threads after it. `tile_stage` holds a barrier at both ends.
 from collections.abc import Sequence
 from typing import Any
 
-from iron.dtypes import DType, bf16, bool_, f16, f32, i32
+from iron.dtypes import DType, bf16, bool_, f16, f32, i32, u8
 from iron.ir.core import Block, Value
+from iron.ir.floats8 import FLOATS8
 from iron.ir.table import OpTypeError, Trait, defop
 from iron.ir.types import Tensor, Tile, Type, tensor, tile
 
 TOGETHER = Trait.COLLECTIVE | Trait.TILE
 PURE = Trait.PURE | TOGETHER
 
-MATHS = ("strict", "tf32", "split")
+MATHS = ("strict", "tf32", "split", *FLOATS8)
 REDUCTIONS = ("add", "max", "min", "and", "or", "mul")
 FLOATS = (f32, f16, bf16)
 
@@ -222,12 +223,13 @@ def _mma(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> t
         raise OpTypeError(f"multiplies matrices, got {x}, {y} and {acc}")
     if x.shape[1] != y.shape[0] or acc.shape != (x.shape[0], y.shape[1]):
         raise OpTypeError(f"shapes do not meet: {x} @ {y} + {acc}")
-    total = total_of(x.elem, y.elem)
+    bytes8 = attrs[0] in FLOATS8 and x.elem is y.elem is u8
+    total = f32 if bytes8 else total_of(x.elem, y.elem)
     if total is None:
         raise OpTypeError(f"no product of {x.elem} and {y.elem}")
     if acc.elem is not total:
         raise OpTypeError(f"{x.elem} products are summed in {total}, not in {acc.elem}")
-    if attrs[0] not in MATHS or (attrs[0] != "strict" and x.elem is not f32):
+    if attrs[0] not in MATHS or not (attrs[0] == "strict" or bytes8 or x.elem is f32):
         raise OpTypeError(f"no math {attrs[0]!r} for {x.elem}")
     return (acc,)
 
@@ -346,5 +348,7 @@ mma = defop(
     doc="acc + a @ b. Operands f32, f16 or bf16 are summed in f32, in no stated order and "
     "with products that are rounded at most once, i8 and u8 in i32, wrapping. `math` is for f32 "
     "operands: `strict` keeps them, `tf32` may drop all but 10 bits of their fractions, `split` "
-    "may compute each product as three bf16 ones and make NaN of infinite operands.",
+    "may compute each product as three bf16 ones and make NaN of infinite operands. With `e4m3` or "
+    "`e5m2` both operands are u8 whose bytes are such floats, and the sum is f32, of which a unit "
+    "may keep 13 bits of fraction while it adds.",
 )

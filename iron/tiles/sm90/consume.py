@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from iron.dtypes import bool_, f32, i32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Op, Value, carried, const_of, is_const
+from iron.ir.floats8 import FLOATS8
 from iron.ir.ops.ring import WARPGROUP
 from iron.ir.types import Tensor, Tile, element, tensor
 from iron.tiles.emitter import named
@@ -229,7 +230,8 @@ class Consumer(Role):
                 continue
             left, left_k = self._factor(x)
             row = b.emit("add", first, self.number(i * ROWS))
-            b.emit_all("wgmma", (held, *left, row, *right, keep), (left_k, right_k))
+            floats = op.attr("math") if op.attr("math") in FLOATS8 else ""
+            b.emit_all("wgmma", (held, *left, row, *right, keep), (left_k, right_k, floats))
         self.sums[op.results[0]] = sums
         self.flying.append(([*sums, *words], self._rings(op)))
         for ring in self._rings(op):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
 
-from iron.dtypes import DType, bf16, f16, f32, i32
+from iron.dtypes import DType, bf16, f16, f32, i8, i32, u8
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.ops.ring import bytes_of, panel
 from iron.ir.types import Tensor, Tile, element, tensor
@@ -19,7 +19,7 @@ ROWS = 64
 MOST_COLUMNS = 256
 DEPTH_BYTES = 32
 COLUMN_STEP = 16
-ATOM_OPERANDS = ("f16", "bf16", "i8", "u8", "e4m3", "e5m2")
+ATOM_OPERANDS = (f16, bf16, i8, u8)
 COLUMNS = 64
 """Columns of a buffer: a panel of 16-bit elements."""
 BARRIER_BYTES = 16
@@ -153,7 +153,7 @@ def _multiplied(op: Op) -> None:
     """An instruction has these dtypes."""
     x, y = (element(a.type) for a in op.args[:2])
     for dtype in (x, y):
-        if dtype.name not in ATOM_OPERANDS and (dtype, op.attr("math")) != (f32, "tf32"):
+        if dtype not in ATOM_OPERANDS and (dtype, op.attr("math")) != (f32, "tf32"):
             raise Refused(f"a factor is {dtype}")
 
 

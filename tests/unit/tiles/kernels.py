@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from iron.compiler import lower
@@ -240,6 +241,9 @@ def attention(
 def small(rng: np.random.Generator, *shape: int, dtype: Any = bf16) -> Any:
     """Integers whose products are summed exactly."""
     return rng.integers(-2, 3, shape).astype(dtype.np)
+
+
+BYTES = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 
 
 def empty(*shape: int, dtype: Any = bf16) -> Any:

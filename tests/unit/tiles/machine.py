@@ -19,6 +19,7 @@ import numpy as np
 
 from iron.ir import scalar
 from iron.ir.core import Block, Kernel, Op, Value, carried
+from iron.ir.floats8 import decoded
 from iron.ir.host import evaluate
 from iron.ir.types import Tensor
 from iron.targets.atoms.nvidia import STMATRIX_4, wgmma
@@ -323,11 +324,13 @@ class Agent:
         assert self.active.all()
         acc, a, b = (self.values[op.args[i]] for i in (0, 1, 4))
         slots, row = [int(self.lead(op.args[i])) for i in (2, 5)], int(self.lead(op.args[3]))
-        keep, (a_k, b_k) = bool(self.lead(op.args[6])), op.attrs
+        keep, (a_k, b_k, floats) = bool(self.lead(op.args[6])), op.attrs
 
         def multiply() -> None:
             x = a[slots[0]] if a_k else a[slots[0]].T
             y = b[slots[1]].T if b_k else b[slots[1]]
+            if floats:
+                x, y = decoded(x, floats), decoded(y, floats)
             wide = np.int32 if acc.dtype == np.int32 else np.float32
             made = x[row : row + 64].astype(wide) @ y.astype(wide)
             rows, columns = places(made.shape[1])

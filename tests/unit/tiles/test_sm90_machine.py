@@ -6,6 +6,7 @@ import pytest
 from iron.dtypes import bf16, f16, f32, i8, i32, u8
 from iron.ir.build import Builder
 from iron.ir.core import Kernel, Op, Value
+from iron.ir.floats8 import decoded
 from iron.ir.rebuild import rebuild
 from iron.tiles import protocol
 from tests.unit.tiles import kernels
@@ -103,19 +104,22 @@ def test_epilogues(consts):
         (f32, {"MATH": "tf32", "BM": 16, "BN": 128}),
         (i8, {"BK": 128, "BM": 128}),
         (u8, {"BK": 128, "TRANSPOSED": 1}),
+        (u8, {"BK": 128, "MATH": "e4m3"}),
+        (u8, {"BK": 128, "MATH": "e5m2", "BM": 32, "BN": 128}),
     ],
 )
 def test_other_factors(dtype, consts):
+    """Small integers, or bytes that stand for small numbers."""
     m, n, k = 70, 136, 272
-    total = f32 if dtype is f32 else i32
-    arrays = {
-        x: kernels.small(RNG, s, k).astype(np.int32).astype(dtype.np)
-        for x, s in (("a", m), ("b", n))
-    }
+    floats = consts.get("MATH", "") if dtype is u8 else ""
+    total = f32 if dtype is f32 or floats else i32
+    held = kernels.BYTES[floats] if floats else dtype.np
+    arrays = {x: kernels.small(RNG, s, k).astype(held) for x, s in (("a", m), ("b", n))}
+    arrays = {x: v.view(np.uint8) if floats else v for x, v in arrays.items()}
     arrays["c"] = np.full((m, n), 7, total.np)
     made = kernels.special(kernels.other_factors, arrays, **consts)
     play(made, arrays, {"M": m, "N": n, "K": k})
-    a, b = (arrays[x].astype(np.int64) for x in "ab")
+    a, b = (decoded(arrays[x], floats) if floats else arrays[x].astype(np.int64) for x in "ab")
     assert np.array_equal(arrays["c"], (a @ b.T).astype(total.np))
 
 
