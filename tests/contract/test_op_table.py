@@ -16,6 +16,7 @@ from iron.backends.spirv.entry import RULES as SPIRV
 from iron.elementary import BODIES
 from iron.ir import ops as _rows  # noqa: F401
 from iron.ir.interp import _HANDLERS as INTERP
+from iron.ir.ops import fragment
 from iron.ir.table import TABLE, OpDef, Trait, defop
 from iron.passes.scalarise import _RULES as SCALARISED
 from iron.tiles.lower import REBUILT_OPS
@@ -38,14 +39,18 @@ class Backend:
 
 RINGS = dict.fromkeys(PTX, "made for one target alone, beside a kernel that every backend takes")
 SIMD = dict.fromkeys(MMA, "made for targets whose simdgroups compute products")
+OPAQUE = dict.fromkeys(
+    (r.name for r in vars(fragment).values() if isinstance(r, OpDef)),
+    "made for targets that list matrices whose layout they keep to themselves",
+)
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, RINGS
     ),
-    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, RINGS | SIMD),
-    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, RINGS | SIMD),
-    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA), SCALARS),
+    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, RINGS | SIMD | OPAQUE),
+    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD | OPAQUE),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, RINGS | SIMD | OPAQUE),
+    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA), SCALARS, OPAQUE),
 }
 REPLACING = {
     "elementary": set(BODIES),
