@@ -64,7 +64,10 @@ def _in_registers(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
 
 
 def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
-    """Blocks of `ROWS` rows by one chunk of columns, the columns of b outside: they stay near."""
+    """Blocks of `ROWS` rows by one chunk of columns, the columns of b outside: they stay near.
+
+    The products along k are summed from 0, and acc is added to their sum: chains stay short.
+    """
     (value,) = op.results
     assert isinstance(value.type, Tile)
     kinds, shape = e.plan.kinds[value], value.type.shape
@@ -77,10 +80,12 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
         numbers = [e.b.emit("add", first, e.number(i)) for i in range(many)]
         rows = [e.spot(kinds[0], shape[0], n) for n in numbers]
         places: list[Place] = [(r, cols[0]) for r in rows]
+        none = e.zero(element(value.type), cols[0].width)
+        sums = _block(e, op, (a, b), (rows, cols), [none] * many)
         init = [e.wide(compute.chunk(e, op.args[2], p), p[-1].width) for p in places]
         e.follow(op)
-        sums = _block(e, op, (a, b), (rows, cols), init)
-        for p, held in zip(places, sums, strict=True):
+        total = [e.b.emit("add", x, y) for x, y in zip(init, sums, strict=True)]
+        for p, held in zip(places, total, strict=True):
             e.store(kept, p, held)
 
     def over_rows(column: Value) -> None:

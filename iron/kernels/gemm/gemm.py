@@ -9,7 +9,8 @@ import numpy as np
 
 from iron.kernels.activation import fast_gelu_tanh, fast_silu, gelu_erf, gelu_tanh, relu, silu
 from iron.lang import DOT, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32, grouped
-from iron.lang import groups, inline, kernel, mma, next_pow2, pipelined, require, zeros
+from iron.lang import groups, inf, inline, kernel, minimum, mma, next_pow2, pipelined, require
+from iron.lang import where, zeros
 
 P, Q, R, S, TA, TB = dims("P Q R S TA TB")
 M, N = P * (1 - TA) + Q * TA, S * (1 - TB) + R * TB
@@ -79,9 +80,24 @@ def activated(x, ACT, T):
     return gelu_erf(x) if ACT == "gelu_erf" else x
 
 
+@inline
+def turn(A, B, m, n, k, acc, TA, TB, MATH):
+    """acc plus the products of one tile of k."""
+    x = A[k, m].T if TA else A[m, k]
+    y = B[n, k].T if TB else B[k, n]
+    return mma(x, y, acc, math=MATH)
+
+
+@inline(exact=True)
+def compensated(total, part):
+    """total + part, and what is lost when that is rounded: 0 where it is not finite."""
+    new = total + part
+    return new, where(abs(new) < inf, part - (new - total), 0.0)
+
+
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
-    schedule={"cpu": {"BM": 64, "BN": 64}, "sm_90": HOPPER},
+    schedule={"cpu": {"BM": 64, "BN": 64, "CHAIN": 256}, "sm_90": HOPPER},
     tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64], "STAGES": [1, 2, 3, 4]},
 )
 def gemm(
@@ -101,6 +117,7 @@ def gemm(
     BN: Const = lambda R, S, TB, T, shared_bytes: side_of(R if TB else S, T, shared_bytes),
     BK: Const = 32,
     STAGES: Const = 2,
+    CHAIN: Const = lambda T: 64 if T is f32 else 0,
     PERSISTENT: Const = 0,
     CONSUMERS: Const = 0,
     TRANSPOSED: Const = 0,
@@ -109,6 +126,8 @@ def gemm(
 
     With TA, `a` is [K, M] and transposed; with TB, `b` is [N, K], which is how weights lie. Sums
     and what follows them are f32, rounded once. MATH "tf32" and "split" round the operands of f32.
+    Products that are not rounded to tf32 are summed in chains of CHAIN (0: in one), whose sums are
+    added with compensation (Kahan 1965, doi:10.1145/363707.363723): the error does not grow with K.
     """
     A = a.tiles(BK, BM) if TA else a.tiles(BM, BK)
     B = b.tiles(BN, BK) if TB else b.tiles(BK, BN)
@@ -116,11 +135,16 @@ def gemm(
     m, n = groups(*C.grid, order=grouped(8))
     require((P if TA else Q) == (S if TB else R), "the inner sizes of a and b must agree")
 
-    acc = zeros((BM, BN), f32)
-    for k in pipelined(A.grid[0 if TA else 1], stages=STAGES):
-        x = A[k, m].T if TA else A[m, k]
-        y = B[n, k].T if TB else B[k, n]
-        acc = mma(x, y, acc, math=MATH)
+    acc, turns = zeros((BM, BN), f32), A.grid[0 if TA else 1]
+    if CHAIN and MATH != "tf32":
+        lost, some = zeros((BM, BN), f32), max(1, CHAIN // BK)
+        for first in range(0, turns, some):
+            for k in pipelined(first, minimum(first + some, turns), stages=STAGES):
+                lost = turn(A, B, m, n, k, lost, TA, TB, MATH)
+            acc, lost = compensated(acc, lost)
+    else:
+        for k in pipelined(turns, stages=STAGES):
+            acc = turn(A, B, m, n, k, acc, TA, TB, MATH)
 
     if alpha is not None:
         acc = acc * alpha
@@ -179,6 +203,17 @@ def _(rng, M, N, K, TA, TB):
            tol=DOT.rounded("tf32"))  # fmt: skip
 def _(rng, M, N, K, TA, TB):
     return operands(rng, M, N, K, TA, TB)
+
+
+@gemm.case(M=[9], N=[14], K=[256, 4096, 16384], SIGN=["any", "plus", "far"], TA=[0], TB=[1],
+           T=[f32], tol=DOT)  # fmt: skip
+def _(rng, M, N, K, TA, TB, SIGN):
+    a, b = rng.normal(M, K), rng.normal(N, K)
+    if SIGN == "plus":
+        a, b = np.abs(a), np.abs(b)
+    if SIGN == "far":
+        a[1, 5] = np.inf
+    return {**operands(rng, M, N, K, TA, TB), "a": a, "b": b}
 
 
 @gemm.case(M=[65], N=[200], K=[70], BM=[16, 64], BN=[32, 96], BK=[32], STAGES=[1, 3],
