@@ -40,6 +40,8 @@ class _Walk:
                 self._access(op, loops, (*path, (i, 0)))
             elif op.row.has(Trait.TILE) and op.args and op.args[0] in self.names:
                 self.found[self.names[op.args[0]]] = None
+            elif op.name == "async_copy" and op.args[1] in self.names:
+                self.found[self.names[op.args[1]]] = None
             if op.name == "for":
                 self.counters[op.regions[0].params[0]] = op
                 self.sizes[op] = self._turns(op)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from iron.analysis.ranges import Ranges, ranges
 from iron.ir.core import Block, Kernel, Op, Value
+from iron.ir.ops.copy import BYTES
 from iron.ir.table import Trait
 from iron.ir.types import Tensor, Type, Vector, count, element
 
@@ -54,6 +55,8 @@ class _Counts:
     def _op(self, op: Op, times: int) -> None:
         if op.name in ("load", "store", "atomic"):
             self._memory(op, times)
+        elif op.name == "async_copy":
+            self.read += BYTES * times
         elif op.row.has(Trait.ELEMENTWISE) and op.args:
             elements = max(1, count(op.args[-1].type)) * times
             if element(op.args[-1].type).is_float:

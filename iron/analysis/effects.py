@@ -20,7 +20,11 @@ def writes(kernel: Kernel) -> frozenset[str]:
 
 
 def _touched(kernel: Kernel, effect: Trait) -> frozenset[str]:
-    buffers = {op.args[0] for op in kernel.body.walk() if op.row.has(effect) and op.args}
+    buffers = {
+        op.args[op.name == "async_copy" and effect is Trait.READS]
+        for op in kernel.body.walk()
+        if op.row.has(effect) and op.args
+    }
     pairs = zip(kernel.params, kernel.body.params, strict=True)
     return frozenset(p.name for p, v in pairs if v in buffers)
 

@@ -151,7 +151,8 @@ _RULES: dict[str, Callable[[_Levels, Op], int | None]] = {
     "ballot": _ballot,
     "reduce": _combined,
     "scan": _combined,
-    **dict.fromkeys(("simd_mma", "matrix_full", "matrix_load", "matrix_mma"), _thread),
+    **dict.fromkeys(("simd_load", "simd_mma"), _thread),
+    **dict.fromkeys(("matrix_full", "matrix_load", "matrix_mma"), _thread),
     "for": _for,
     "if": _if,
 }

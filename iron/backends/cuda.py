@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iron.backends import mma, ptx, ptx_functions
+from iron.backends import mma, ptx, ptx_functions, sm80
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.functions import shared_functions
 from iron.backends.clike.words import in_words
@@ -163,6 +163,7 @@ def _functions() -> dict[str, str]:
         **_atomics(),
         **mma.CUDA,
         **ptx_functions.functions(),
+        **sm80.FUNCTIONS,
     }
     shared = {n: t for n, t in shared_functions("IRON_DEVICE ").items() if n not in own}
     return {**own, **shared}
@@ -207,5 +208,5 @@ CUDA = Dialect(
     pointer=_pointer,
     most_declared=STATIC_SHARED,
     keywords=frozenset({"__shared__", "warpSize", "gridDim", "blockDim"}),
-    rules={**ptx.RULES, **mma.RULES},
+    rules={**ptx.RULES, **mma.RULES, **sm80.RULES},
 )

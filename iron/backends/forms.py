@@ -96,12 +96,13 @@ def _wide(kernel: Kernel, write: Write[C]) -> Form[C] | None:
         word = _word(op)
         if word < 2:
             continue
-        place = op.args[0].type
+        held = op.args[op.name == "async_copy"]
+        place = held.type
         assert isinstance(place, Tensor)
-        index = facts.at(op, len(op.args) - (1 if op.name == "load" else 2))
+        index = facts.at(op, len(op.args) - (2 if op.name == "store" else 1))
         if index is not None and index.multiple_of(word // place.elem.bytes):
             found[op] = word
-            name = names[op.args[0]]
+            name = names[held]
             aligned[name] = max(word, aligned.get(name, 1))
     if not found:
         return None
@@ -121,6 +122,8 @@ def _most(facts: Ranges) -> Callable[[Op], int]:
 
 def _word(op: Op) -> int:
     """Bytes of the words that an access of neighbours may be made of; 0 for any other op."""
+    if op.name == "async_copy":
+        return WORD
     if op.name not in ("load", "store") or not isinstance(op.args[0].type, Tensor):
         return 0
     held = op.results[0].type if op.name == "load" else op.args[-1].type

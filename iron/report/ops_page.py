@@ -20,6 +20,7 @@ TITLES = {
     "control": "Control",
     "group": "Groups",
     "tile": "Tiles",
+    "copy": "Copies beside the threads",
     "matrix": "Products of simdgroups",
     "fragment": "Opaque matrices of simdgroups",
     "ring": "Rings and products of warpgroups",

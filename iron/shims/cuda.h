@@ -167,6 +167,57 @@ FIBRE_PRODUCT(tf32, fibre_tensor, float)
 FIBRE_PRODUCT(i8, signed char, int)
 FIBRE_PRODUCT(u8, unsigned char, int)
 
+// Matrices of 8 rows of 16 bytes: lane 8 i + r gives the place of row r of matrix i, lane 4 g + t
+// gets word t of row g, or turned the halves of rows 2 t and 2 t + 1 in column g.
+template <bool turned, class... Words>
+inline void ptx_ldmatrix(const void* at, Words&... words) {
+  unsigned long long rows[32];
+  __builtin_memcpy(rows, fibre_lanes((unsigned long long)at), sizeof(rows));
+  const unsigned g = fibre_lane() / 4, t = fibre_lane() % 4;
+  unsigned first = 0;
+  const auto load = [&](unsigned& word) {
+    if (turned) {
+      unsigned short half[2];
+      for (int i = 0; i < 2; ++i) half[i] = ((unsigned short*)rows[first + 2 * t + i])[g];
+      __builtin_memcpy(&word, half, 4);
+    } else {
+      __builtin_memcpy(&word, (char*)rows[first + g] + 4 * t, 4);
+    }
+    first += 8;
+  };
+  (load(words), ...);
+}
+
+// Copies under way, done as late as a wait allows.
+struct fibre_copy {
+  void* to;
+  const void* from;
+  unsigned group;
+};
+struct fibre_copies {
+  fibre_copy held[256];
+  unsigned count, closed;
+};
+static fibre_copies fibre_flying[1024];
+inline void ptx_cp_async(void* to, const void* from) {
+  fibre_copies& mine = fibre_flying[fibre_self()->thread];
+  if (mine.count == 256 || (unsigned long)to % 16 || (unsigned long)from % 16) __builtin_trap();
+  mine.held[mine.count++] = {to, from, mine.closed};
+}
+inline void ptx_cp_async_commit() { ++fibre_flying[fibre_self()->thread].closed; }
+inline void ptx_cp_async_wait(unsigned pending) {
+  fibre_copies& mine = fibre_flying[fibre_self()->thread];
+  unsigned left = 0;
+  for (unsigned i = 0; i < mine.count; ++i) {
+    if (mine.closed - mine.held[i].group > pending)
+      __builtin_memcpy(mine.held[i].to, mine.held[i].from, 16);
+    else
+      mine.held[left++] = mine.held[i];
+  }
+  mine.count = left;
+}
+inline unsigned long __cvta_generic_to_shared(const void* at) { return (unsigned long)at; }
+
 // --- memory --------------------------------------------------------------------------------------
 
 #define FIBRE_VECTORS(T, name)                                            \

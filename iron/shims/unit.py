@@ -82,7 +82,10 @@ def _static(text: Text, dialect: Dialect) -> str:
     body = text.numbered(f"{text.symbol}.{dialect.name}")
     pool = re.compile(rf"^  extern {re.escape(dialect.shared)} (?=.*{POOL}\[\];$)", re.MULTILINE)
     body = pool.sub("  FIBRE_ARRAY ", body).replace(f" {POOL}[];", f" {POOL}[{text.dynamic}];")
-    declared = re.compile(rf"^  (?={re.escape(dialect.shared)} \w+ \w+\[\d+\];$)", re.MULTILINE)
+    aligned = r"(?:__align__\(\d+\) )?"
+    declared = re.compile(
+        rf"^  (?={re.escape(dialect.shared)} {aligned}\w+ \w+\[\d+\];$)", re.MULTILINE
+    )
     return declared.sub("  FIBRE_ARRAY ", body)
 
 

@@ -7,13 +7,13 @@ read from tensors that nobody writes, at places that follow from the counter alo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from iron.dtypes import u32
-from iron.ir.core import Block, Op, Value
-from iron.ir.table import Trait
+from iron.ir.core import Op, Value
 from iron.ir.types import Tensor, element
 from iron.tiles import access, staging
+from iron.tiles.early import Early
 from iron.tiles.emitter import Emitter
 from iron.tiles.place import STAGED
 from iron.tiles.storage import Shared
@@ -22,36 +22,42 @@ MOST_WORDS = 32
 """Words of all reads that a thread keeps for the next turn; more would push out the sums."""
 
 
-class Ahead:
-    """The reads of one loop that are fetched early."""
+class Ahead(Early):
+    """The reads of one loop that are fetched early, apart from those that are `taken` already."""
 
-    def __init__(self, e: Emitter, loop: Op) -> None:
-        self.e = e
-        self.block: Block = loop.regions[0]
-        self.reads: list[Op] = []
-        self.slice: list[Op] = []
-        self.arrays: dict[Op, Value] = {}
+    def __init__(self, e: Emitter, loop: Op, taken: Collection[Op] = ()) -> None:
+        super().__init__(e, loop)
         if e.grid.matrix is None or loop.attr("stages") < 2:
             return
         left = MOST_WORDS
         for op in self.block.ops:
-            words = self._words(op)
-            needed = self._needed(op) if 0 < words <= left else None
-            if needed is not None:
+            words = 0 if op in taken else self._words(op)
+            if 0 < words <= left and self.take(op):
                 left -= words
-                self.reads.append(op)
-                self.slice += [o for o in needed if o not in self.slice]
+
+    def start(self, low: Value, high: Value, step: Value) -> list[Value]:
+        """What the reads give at the first turn."""
+        return self.fetch(low)
+
+    def turn(
+        self, counter: Value, bounds: tuple[Value, Value], held: Sequence[Value]
+    ) -> list[Value]:
+        """What was fetched goes to group memory, and what the next turn needs is fetched."""
+        self.put(counter, held)
+        following = self.fetch(self.e.b.emit("add", counter, bounds[1]))
+        self.e.values[self.block.params[0]] = counter
+        return following
 
     def fetch(self, counter: Value) -> list[Value]:
         """What the reads give at a turn, as each thread keeps it; nothing of use at an edge."""
-        self._at(counter)
+        self.at(counter)
         return [v for op in self.reads for v in staging.fetched(self.e, op, self._role(op))]
 
     def put(self, counter: Value, values: Sequence[Value]) -> None:
         """Brings what was fetched for this turn to group memory; what lies at an edge is read now,
         element by element."""
         e, rest = self.e, list(values)
-        self._at(counter)
+        self.at(counter)
         for op in self.reads:
             (value,) = op.results
             if op not in self.arrays:
@@ -59,17 +65,6 @@ class Ahead:
             e.kept[value] = Shared(self.arrays[op], words=True)
             e.fence.writes(e.b, self.arrays[op])
             rest = staging.put_words(e, op, self._role(op), self.arrays[op], rest)
-
-    def _at(self, counter: Value) -> None:
-        """Computes the places of the reads at a turn."""
-        e = self.e
-        e.values[self.block.params[0]] = counter
-        for op in self.block.ops:
-            if op in self.slice:
-                e.follow(op)
-                args = [e.values[a] for a in op.args]
-                results = e.b.emit_all(op.name, args, op.attrs, (), op.surface)
-                e.values.update(zip(op.results, results, strict=True))
 
     def _role(self, op: Op) -> str:
         return self.e.plan.placed[op.results[0]].role
@@ -85,21 +80,3 @@ class Ahead:
         if placed.where != STAGED or not placed.role or not constant or not narrow:
             return 0
         return staging.words_of_a_thread(self.e, value, placed.role, access.neighbours(op))
-
-    def _needed(self, op: Op) -> list[Op] | None:
-        """The ops of the body that the read's place follows from; None when it follows from more
-        than the counter and what is known outside."""
-        inside = {r: o for o in self.block.ops for r in o.results}
-        waiting, found = list(op.args), list[Op]()
-        while waiting:
-            value = waiting.pop()
-            if value in self.block.params[1:]:
-                return None
-            made = inside.get(value)
-            if made is None or made in found:
-                continue
-            if not made.row.has(Trait.PURE) or made.row.has(Trait.TILE) or made.regions:
-                return None
-            found.append(made)
-            waiting += made.args
-        return found

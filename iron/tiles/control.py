@@ -8,7 +8,9 @@ from iron.ir.core import Block, Op, Value, carried
 from iron.ir.types import Tile
 from iron.tiles import compute
 from iron.tiles.ahead import Ahead
+from iron.tiles.early import Early
 from iron.tiles.emitter import Emitter
+from iron.tiles.slots import Slots
 from iron.tiles.storage import Private
 
 Body = Callable[[Emitter, Block], None]
@@ -22,9 +24,9 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
     e.apart += apart
     tiles = _Carried(e, op.args[3:], block.params[1:])
     init = tiles.start()
-    ahead = Ahead(e, op)
-    many = len(init)
-    init = [*init, *ahead.fetch(low)] if ahead.reads else init
+    many, early = len(init), _early(e, op)
+    starts = [one.start(low, high, step) for one in early]
+    init = [*init, *(v for start in starts for v in start)]
     counter = Value(block.params[0].type, None, block.params[0].name)
     params = [Value(v.type, None, v.name) for v in init]
     e.values[block.params[0]] = counter
@@ -33,9 +35,13 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
     with e.fence.loop(), e.b.block((counter, *params)) as new:
         tiles.take(block.params[1:], params[:many])
         e.turned.append({})
-        following = _begin(e, ahead, (counter, step), params[many:])
+        following, rest = list[Value](), params[many:]
+        for one, start in zip(early, starts, strict=True):
+            following += one.turn(counter, (high, step), rest[: len(start)])
+            rest = rest[len(start) :]
+            e.fetched |= set(one.reads)
         body(e, block)
-        e.fetched -= set(ahead.reads)
+        e.fetched -= {read for one in early for read in one.reads}
         ends = [e.values[block.yielded[0]]] if stop else []
         ends += [*tiles.turn(carried(op)), *following]
         e.turned.pop()
@@ -46,18 +52,11 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
     e.apart -= apart
 
 
-def _begin(
-    e: Emitter, ahead: Ahead, turn: tuple[Value, Value], held: Sequence[Value]
-) -> list[Value]:
-    """What was fetched goes to group memory, and what the next turn needs is fetched."""
-    if not ahead.reads:
-        return []
-    counter, step = turn
-    ahead.put(counter, held)
-    following = ahead.fetch(e.b.emit("add", counter, step))
-    e.values[ahead.block.params[0]] = counter
-    e.fetched |= set(ahead.reads)
-    return following
+def _early(e: Emitter, loop: Op) -> list[Early]:
+    """The reads of a loop that start before their turn, by the ways there are."""
+    slots = Slots(e, loop)
+    ways = (slots, Ahead(e, loop, slots.reads))
+    return [one for one in ways if one.reads]
 
 
 def branch(e: Emitter, op: Op, body: Body) -> None:

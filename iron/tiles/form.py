@@ -17,7 +17,8 @@ class Form:
     `down` lanes have rows of their own, `across` lanes share a row; the numbers of both are bits of
     the lane's, from `down_bit` and `across_bit` on. A lane holds `width` neighbouring columns of
     each of `ROWS / down` rows, and gives `WORDS / across` words of each of these rows and of one
-    column: `apart` says that its words lie `across` apart, else they are neighbours.
+    column: `apart` says that its words lie `across` apart, else they are neighbours. `loads` says
+    that operands are loaded from group memory as matrices, which copies fill that nobody waits for.
     """
 
     columns: int
@@ -27,6 +28,7 @@ class Form:
     across_bit: int
     apart: bool
     formats: frozenset[str]
+    loads: bool = False
 
     @property
     def width(self) -> int:
@@ -46,7 +48,7 @@ class Form:
         return (*across, *down) if self.down_bit else (*down, *across)
 
 
-NVIDIA = Form(8, 8, 2, 4, 0, True, frozenset({"f16", "bf16", "tf32", "i8", "u8"}))
+NVIDIA = Form(8, 8, 2, 4, 0, True, frozenset({"f16", "bf16", "tf32", "i8", "u8"}), True)
 CDNA = Form(16, 16, 0, 4, 4, False, frozenset({"f16", "bf16"}))
 CDNA3 = Form(16, 16, 0, 4, 4, False, frozenset({"f16", "bf16", "i8"}))
 RDNA4 = Form(16, 16, 0, 2, 4, False, frozenset({"f16", "bf16"}))

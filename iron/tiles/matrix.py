@@ -13,11 +13,11 @@ from itertools import product
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.types import Tile, element
 from iron.targets.target import Target
-from iron.tiles import compute
+from iron.tiles import compute, operands
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.form import ROWS, WORDS, Form, form_of
 from iron.tiles.grid import Grid, products
-from iron.tiles.storage import Registers, Shared, Spot
+from iron.tiles.storage import Registers, Shared
 
 SUMS = 64
 """Sums of the largest accumulator that a thread aims to hold."""
@@ -94,18 +94,15 @@ def multiply(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
         for k, s in zip(kinds, shape, strict=True)
     )
     per_word = 4 // element(op.args[0].type).bytes
-    firsts = [_column(e, form, c) for c in columns]
     e.follow(op)
 
     def step(k: Value, sums: Sequence[Value]) -> list[Value]:
-        words = _words(e, form, k)
-        left = [[_word(e, a, r.at, w, per_word) for w in words] for r in rows]
-        right = [[_word(e, b.transpose(), n, w, per_word) for w in words] for n in firsts]
+        left = operands.left(e, form, a, k, rows, per_word)
+        right = operands.right(e, form, b.transpose(), k, columns, per_word)
         out = list(sums)
         for i, j in product(range(0, len(rows), form.halves), range(len(columns))):
             at = [(i + h) * len(columns) + j for h in range(form.halves)]
-            mine = [left[i + h][w] for w in range(len(words)) for h in range(form.halves)]
-            args = (*mine, *right[j], *(sums[x] for x in at))
+            args = (*left[i // form.halves], *right[j], *(sums[x] for x in at))
             new = e.b.emit_all("simd_mma", args, (format_of(op), form.columns))
             for x, one in zip(at, new, strict=True):
                 out[x] = one
@@ -117,38 +114,3 @@ def multiply(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     e.kept[value] = Registers(kinds, dict(zip(places, total, strict=True)))
     for held in total:
         named(held, value.name)
-
-
-def _lane(e: Emitter, bit: int, count: int) -> Value:
-    """Some bits of this thread's lane as a number."""
-    thread = e.early("thread", attrs=(e.index,))
-    return e.early("mod", e.early("floordiv", thread, 1 << bit) if bit else thread, count)
-
-
-def _words(e: Emitter, form: Form, k: Value) -> list[Value]:
-    """The words along k that this lane gives of step `k`."""
-    t, many = _lane(e, form.across_bit, form.across), WORDS // form.across
-    first = t if form.apart else e.early("mul", t, many)
-    word = e.b.emit("add", e.b.emit("mul", k, e.number(WORDS)), first)
-    step = form.across if form.apart else 1
-    return [e.b.emit("add", word, e.number(i * step)) for i in range(many)]
-
-
-def _column(e: Emitter, form: Form, spot: Spot) -> Value:
-    """The column of b that this lane gives for a chunk of columns."""
-    t = e.early("mul", _lane(e, form.across_bit, form.across), form.width)
-    g = _lane(e, form.down_bit, form.columns)
-    return e.b.emit("add", spot.at, e.early("sub", g, t))
-
-
-def _word(e: Emitter, kept: Shared, row: Value, word: Value, per_word: int) -> Value:
-    """Word `word` along the second axis of a staged operand, of `per_word` elements."""
-    b = e.b
-    if kept.words:
-        return b.emit("load", kept.array, row, word, attrs=(0,))
-    first = b.emit("mul", word, e.number(per_word))
-    if not kept.turned:
-        held = b.emit("load", kept.array, row, first, attrs=(per_word if per_word > 1 else 0,))
-        return e.bits(held)
-    at = [b.emit("add", first, e.number(i)) for i in range(per_word)]
-    return e.bits(e.packed([e.shared(kept, (row, k), 1) for k in at]))

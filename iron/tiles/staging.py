@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 from iron.dtypes import u32
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, element
-from iron.tiles import access, compute
+from iron.tiles import access, compute, share
 from iron.tiles.emitter import Emitter
 from iron.tiles.grid import Along, natural
 from iron.tiles.place import STAGED
+from iron.tiles.rows import FLIPPED, movable, moved
 from iron.tiles.storage import Place, Shared
 from iron.tiles.window import Window
 
@@ -21,8 +21,6 @@ WORD = 4
 """Bytes of a word of an operand."""
 RUN = 4
 """Words that one access moves."""
-FLIPPED = ("turned a", "b")
-"""Roles of an operand whose view has k as its first axis."""
 PAD_WORDS = 4
 """Words after each row: eight rows then begin in different banks."""
 
@@ -35,6 +33,8 @@ def read(e: Emitter, op: Op) -> None:
         return  # it stands in group memory since the turn began
     if placed.where == STAGED and placed.role in ("b", "turned b") and e.grid.looped:
         _stage_panels(e, op, placed.turned)
+    elif movable(e, op):
+        _stage_rows(e, op)
     elif placed.where == STAGED and placed.role and e.grid.matrix is not None and _narrow(value):
         _stage_words(e, op, placed.role)
     elif placed.where == STAGED:
@@ -57,7 +57,7 @@ def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
     order = list(range(len(shape)))
     if not (turned and e.cpu):
         order.reverse()  # threads read neighbours; on a CPU they write neighbours
-    lanes = _fill_lanes(e, shape, order)
+    lanes = share.shared_out(e, shape, order)
 
     def put(guard: bool) -> Callable[[list[Value]], None]:
         def one(at: list[Value]) -> None:
@@ -73,8 +73,8 @@ def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
     access.whole_or_ragged(
         e,
         w.whole(e.b, shape),
-        lambda: _fill(e, lanes, order, put(False)),
-        lambda: _fill(e, lanes, order, put(True)),
+        lambda: share.fill_shared(e, lanes, order, put(False)),
+        lambda: share.fill_shared(e, lanes, order, put(True)),
     )
 
 
@@ -114,6 +114,17 @@ def _stage_panels(e: Emitter, op: Op, turned: bool) -> None:
         )
 
 
+def _stage_rows(e: Emitter, op: Op) -> None:
+    """Fills an array with the rows of the view, for products that load matrices."""
+    e.follow(op)
+    (value,) = op.results
+    access.fenced(e, op)
+    kept = e.staged(value, element(value.type), turned=False)
+    e.kept[value] = kept
+    e.fence.writes(e.b, kept.array)
+    moved(e, op, kept)
+
+
 def _narrow(value: Value) -> bool:
     return element(value.type).bytes < WORD
 
@@ -130,7 +141,7 @@ def _stage_words(e: Emitter, op: Op, role: str) -> None:
 
     def fill(runs: bool, get: Callable[[list[Value]], Value]) -> None:
         lanes, order = words.shared_out(runs)
-        _fill(e, lanes, order, lambda at: words.put(array, at, get(at), runs))
+        share.fill_shared(e, lanes, order, lambda at: words.put(array, at, get(at), runs))
 
     _, _, sides = words.sides
     whole = words.w.whole(e.b, sides)
@@ -162,7 +173,7 @@ def words_of_a_thread(e: Emitter, value: Value, role: str, neighbours: bool) -> 
     depth, rows = _depth(value, role)
     many = depth // (WORD // element(value.type).bytes)
     runs = neighbours and role not in FLIPPED
-    lanes = _fill_lanes(e, (rows, many // RUN if runs else many), _order(role))
+    lanes = share.shared_out(e, (rows, many // RUN if runs else many), _order(role))
     if prod(a.lanes for a in lanes) != e.grid.threads:
         return 0
     return prod(a.count for a in lanes) * (RUN if runs else 1)
@@ -174,7 +185,7 @@ def fetched(e: Emitter, op: Op, role: str) -> list[Value]:
     e.follow(op)
     words = _Words(e, access.window(e, op), op.results[0], role)
     lanes, order = words.shared_out(words.runs)
-    places = _places(e, lanes, order)
+    places = share.places(e, lanes, order)
     get = words.run if words.runs else words.plain
     nothing = e.zero(u32, RUN if words.runs else 1)
     _, _, sides = words.sides
@@ -190,7 +201,7 @@ def put_words(e: Emitter, op: Op, role: str, array: Value, values: list[Value]) 
     e.follow(op)
     words = _Words(e, access.window(e, op), op.results[0], role)
     lanes, order = words.shared_out(words.runs)
-    places = _places(e, lanes, order)
+    places = share.places(e, lanes, order)
 
     def kept() -> None:
         for at, held in zip(places, values, strict=False):
@@ -198,7 +209,9 @@ def put_words(e: Emitter, op: Op, role: str, array: Value, values: list[Value]) 
 
     def edge() -> None:
         one_by_one, _ = words.shared_out(runs=False)
-        _fill(e, one_by_one, order, lambda at: words.put(array, at, words.guarded(at), runs=False))
+        share.fill_shared(
+            e, one_by_one, order, lambda at: words.put(array, at, words.guarded(at), runs=False)
+        )
 
     _, _, sides = words.sides
     access.whole_or_ragged(e, words.w.whole(e.b, sides), kept, edge)
@@ -234,7 +247,7 @@ class _Words:
         """How the threads share the words."""
         many, rows, _ = self.sides
         order = _order(self.role)
-        return _fill_lanes(self.e, (rows, many // RUN if runs else many), order), order
+        return share.shared_out(self.e, (rows, many // RUN if runs else many), order), order
 
     def view(self, row: Value, k: Value) -> list[Value]:
         at = [k, row] if self.role in FLIPPED else [row, k]
@@ -280,73 +293,3 @@ def _order(role: str) -> list[int]:
 
 def _loaded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
     return e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
-
-
-def _fill_lanes(e: Emitter, shape: Sequence[int], order: Sequence[int]) -> list[Along]:
-    """How the threads of the group share the elements of an array that they fill together:
-    neighbouring threads along the first axis of `order`."""
-    left, out = e.grid.threads, [Along(s, 1, 1, s) for s in shape]
-    for axis in order:
-        size = shape[axis]
-        lanes = min(left, size & -size)
-        out[axis] = Along(size, 1, lanes, size // lanes)
-        left //= lanes
-    return out
-
-
-def _fill(
-    e: Emitter,
-    lanes: Sequence[Along],
-    order: Sequence[int],
-    one: Callable[[list[Value]], None],
-) -> None:
-    """Loops over the elements of this thread; `one` gets the coordinates of each."""
-    mine, below = _shares(e, lanes, order)
-    thread = e.b.emit("thread", attrs=(e.index,))
-    spare = None if below == e.grid.threads else e.b.emit("lt", thread, e.number(below))
-    with e.only(spare):
-        _fill_loops(e, lanes, mine, [], one)
-
-
-def _places(e: Emitter, lanes: Sequence[Along], order: Sequence[int]) -> list[list[Value]]:
-    """The coordinates of every element of this thread, written out."""
-    mine, _ = _shares(e, lanes, order)
-    out: list[list[Value]] = []
-    for numbers in product(*(range(a.count) for a in lanes)):
-        firsts = [e.number(n * a.lanes) for n, a in zip(numbers, lanes, strict=True)]
-        out.append([e.b.emit("add", f, m) for f, m in zip(firsts, mine, strict=True)])
-    return out
-
-
-def _shares(e: Emitter, lanes: Sequence[Along], order: Sequence[int]) -> tuple[list[Value], int]:
-    """This thread's number along each axis, and how many threads have one."""
-    b, below = e.b, 1
-    thread, mine = b.emit("thread", attrs=(e.index,)), [e.number(0)] * len(lanes)
-    for axis in order:
-        count = lanes[axis].lanes
-        if count == 1:
-            continue
-        share = thread if below == 1 else b.emit("floordiv", thread, e.number(below))
-        whole = below * count == e.grid.threads
-        mine[axis] = share if whole else b.emit("mod", share, e.number(count))
-        below *= count
-    return mine, below
-
-
-def _fill_loops(
-    e: Emitter,
-    lanes: Sequence[Along],
-    mine: Sequence[Value],
-    done: list[Value],
-    one: Callable[[list[Value]], None],
-) -> None:
-    if len(done) == len(lanes):
-        one(done)
-        return
-    a, own = lanes[len(done)], mine[len(done)]
-    if a.count == 1:
-        _fill_loops(e, lanes, mine, [*done, own], one)
-        return
-    with e.loop(a.count) as i:
-        at = e.b.emit("add", e.b.emit("mul", i, e.number(a.lanes)), own)
-        _fill_loops(e, lanes, mine, [*done, at], one)

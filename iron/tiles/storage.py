@@ -55,17 +55,18 @@ class Shared:
     `turned` says that its two axes are exchanged. In `panels` the columns of a right operand lie
     chunk by chunk: the axes of the array are the chunk, the row, and the lane. In `words`
     neighbours along k of an operand share a word of 32 bits: the axes are its row (of a) or column
-    (of b), then the word.
+    (of b), then the word. With `slot` the array has a first axis, and the tile is there.
     """
 
     array: Value
     turned: bool = False
     panels: bool = False
     words: bool = False
+    slot: Value | None = None
 
     def transpose(self) -> Shared:
         """The same array, read as the transposed tile."""
-        return Shared(self.array, not self.turned, self.panels, self.words)
+        return Shared(self.array, not self.turned, self.panels, self.words, self.slot)
 
 
 Kept = Registers | Private | Shared

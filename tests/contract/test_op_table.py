@@ -12,6 +12,7 @@ from iron.backends.clike.render import _RULES as CLIKE
 from iron.backends.cpu.entry import RULES as CPU
 from iron.backends.mma import RULES as MMA
 from iron.backends.ptx import RULES as PTX
+from iron.backends.sm80 import RULES as SM80
 from iron.backends.spirv.entry import RULES as SPIRV
 from iron.elementary import BODIES
 from iron.ir import ops as _rows  # noqa: F401
@@ -39,18 +40,20 @@ class Backend:
 
 RINGS = dict.fromkeys(PTX, "made for one target alone, beside a kernel that every backend takes")
 SIMD = dict.fromkeys(MMA, "made for targets whose simdgroups compute products")
+COPIES = dict.fromkeys(SM80, "made for targets that copy beside their threads and load matrices")
 OPAQUE = dict.fromkeys(
     (r.name for r in vars(fragment).values() if isinstance(r, OpDef)),
     "made for targets that list matrices whose layout they keep to themselves",
 )
+MADE = RINGS | SIMD | COPIES | OPAQUE
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, RINGS
     ),
-    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, RINGS | SIMD | OPAQUE),
-    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD | OPAQUE),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, RINGS | SIMD | OPAQUE),
-    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA), SCALARS, OPAQUE),
+    "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, MADE),
+    "spirv": Backend(set(SPIRV), SCALARS, MADE),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE),
+    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE),
 }
 REPLACING = {
     "elementary": set(BODIES),

@@ -15,7 +15,7 @@ from iron.dtypes import DTYPES, bf16, f16, f32
 from iron.errors import KernelError
 from iron.ir import build
 from iron.ir.fold import fold
-from iron.ir.ops import fragment, matrix, ring, tile
+from iron.ir.ops import copy, fragment, matrix, ring, tile
 from iron.ir.rebuild import Sweep, replace_blocks
 from iron.ir.table import TABLE, OpDef
 from iron.ir.text import print_kernel
@@ -51,7 +51,8 @@ def test_generator_reaches_every_row_and_dtype():
             names[op.name] += 1
             if op.row.sig:
                 seen.add((op.name, element(op.args[-1].type).name))
-    apart = set().union(*map(rows_of, (tile, ring, matrix, fragment)))  # of tiles, and lowered
+    lowered = (ring, matrix, fragment, copy)
+    apart = set().union(*map(rows_of, (tile, *lowered)))
     wanted = {(row.name, t.name) for row in rows() for t in DTYPES.values() if t.kind in row.kinds}
     assert wanted - seen == set()
     assert set(names) == set(TABLE) - apart

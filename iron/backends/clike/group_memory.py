@@ -11,6 +11,8 @@ from iron.dtypes import DType
 
 POOL = "group_memory"
 POOL_ALIGN = 16
+WIDEST = 128
+"""Bytes that rows of matrices, which move as one, begin after."""
 
 
 @dataclass(frozen=True, slots=True)

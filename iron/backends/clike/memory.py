@@ -9,6 +9,7 @@ import numpy as np
 
 from iron.backends.clike import words
 from iron.backends.clike.expression import PRIMARY, PRODUCT, SUM, UNARY, Expr, constant
+from iron.backends.clike.group_memory import POOL_ALIGN, WIDEST
 from iron.ir.core import Op, Value
 from iron.ir.types import Tensor, Vector, count, element
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
 
 
-def address(r: Renderer, op: Op, indices: Sequence[Value]) -> Expr:
+def address(r: Renderer, buffer: Value, indices: Sequence[Value]) -> Expr:
     """The element offset of an access."""
-    t, base = op.args[0].type, r.expr(op.args[0]).text
+    t, base = buffer.type, r.expr(buffer).text
     assert isinstance(t, Tensor)
     if t.space in ("shared", "table", "registers"):
         steps = [str(int(np.prod(t.shape[a + 1 :], dtype=np.int64))) for a in range(t.rank)]
@@ -43,7 +44,7 @@ def address(r: Renderer, op: Op, indices: Sequence[Value]) -> Expr:
 def load(r: Renderer, op: Op) -> None:
     """One element, or neighbours taken one by one."""
     (result,) = op.results
-    base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:])
+    base, at = r.expr(op.args[0]).text, address(r, op.args[0], op.args[1:])
     if not isinstance(result.type, Vector):
         r.declare(result, f"{base}[{at.text}]", f"{base}_at")
         return
@@ -82,7 +83,7 @@ def _part(r: Renderer, load: Op, number: int, name: str = "") -> Expr:
 
 def store(r: Renderer, op: Op) -> None:
     """One element, or neighbours one by one: packed, or as they were loaded."""
-    base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:-1])
+    base, at = r.expr(op.args[0]).text, address(r, op.args[0], op.args[1:-1])
     value = op.args[-1]
     if not isinstance(value.type, Vector):
         r.line(f"{base}[{at.text}] = {r.expr(value).text};")
@@ -105,11 +106,16 @@ def store(r: Renderer, op: Op) -> None:
 
 def _neighbour(r: Renderer, access: Op, number: int) -> str:
     """The offset of a neighbour from the first element of a wide access."""
-    t = access.args[0].type
+    return neighbour(r, access.args[0], str(number))
+
+
+def neighbour(r: Renderer, buffer: Value, number: str) -> str:
+    """The offset of a neighbour along the last axis."""
+    t = buffer.type
     assert isinstance(t, Tensor)
-    if t.packed or number == 0:
-        return str(number)
-    return f"{number} * {r.expr(access.args[0]).text}_stride{t.rank - 1}"
+    if t.packed or number == "0":
+        return number
+    return f"{number} * {r.expr(buffer).text}_stride{t.rank - 1}"
 
 
 def _pointer(r: Renderer, op: Op, base: str, at: Expr) -> str:
@@ -129,7 +135,7 @@ def atomic(r: Renderer, op: Op) -> None:
     """A read-modify-write of one element."""
     t = op.args[0].type
     assert isinstance(t, Tensor)
-    base, at = r.expr(op.args[0]).text, address(r, op, op.args[1:-1])
+    base, at = r.expr(op.args[0]).text, address(r, op.args[0], op.args[1:-1])
     where = "shared" if t.space == "shared" else "global"
     name = f"iron_atomic_{op.attrs[0]}_{t.elem}_{where}"
     text = f"{name}(&{base}[{at.text}], {r.expr(op.args[-1]).text})"
@@ -142,8 +148,10 @@ def atomic(r: Renderer, op: Op) -> None:
 def shared(r: Renderer, op: Op) -> None:
     """A group's array; every shape is flat."""
     t = op.attrs[0]
-    stem = op.results[0].name or "shared"
-    r.expressions[op.results[0]] = Expr(r.array(t.elem, stem, int(np.prod(t.shape))))
+    (result,) = op.results
+    align = WIDEST if result in r.matrices else POOL_ALIGN
+    name = r.array(t.elem, result.name or "shared", int(np.prod(t.shape)), align)
+    r.expressions[result] = Expr(name)
 
 
 def table(r: Renderer, op: Op) -> None:

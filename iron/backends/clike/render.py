@@ -126,6 +126,7 @@ class Renderer:
     lengths: dict[tuple[str, int], str] = field(
         default_factory=lambda: dict[tuple[str, int], str]()
     )
+    matrices: set[Value] = field(default_factory=set[Value])
     parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
     taken: set[str] = field(default_factory=set[str])
 
@@ -153,6 +154,8 @@ class Renderer:
         for op in block.ops:
             if op.name == "yield":
                 self.given.update(op.args)
+            if op.name in ("async_copy", "simd_load"):
+                self.matrices.add(op.args[0])
             if op.name == "store" and isinstance(op.args[-1].type, Vector):
                 self.copied.add(op.args[-1])
             for arg in op.args:
@@ -365,7 +368,7 @@ class Renderer:
         low, high, step = (self.expr(a) for a in op.args[:3])
         advance = f"++{i}" if step.text == "1" else f"{i} += {step.text}"
         head = f"for ({counter.type} {i} = {low.text}; {i} < {high.at(11)}; {advance}) {{"
-        if all(map(is_const, op.args[:3])) and _numbers_registers(body):
+        if all(map(is_const, op.args[:3])) and _written_out(body):
             self.line("#pragma unroll")
 
         def turn() -> None:
@@ -402,9 +405,10 @@ class Renderer:
         """Literals are written where they are used."""
 
 
-def _numbers_registers(body: Block) -> bool:
-    """True where an index into registers may depend on the turn."""
-    return any(
+def _written_out(body: Block) -> bool:
+    """True where an index into registers may depend on the turn, and for products, whose operands
+    are then loaded before the products of the turn before have run."""
+    return any(op.name == "simd_mma" for op in body.walk()) or any(
         isinstance(a.type, Tensor) and a.type.space == "registers"
         for op in body.walk()
         if op.name in ("load", "store")

@@ -16,7 +16,7 @@ from iron.errors import error
 from iron.ir import scalar
 from iron.ir.core import Kernel, tiled
 from iron.ir.host import host_scalar
-from iron.ir.interp import collectives, control, fragment, matrix, memory, tile
+from iron.ir.interp import collectives, control, copy, fragment, matrix, memory, tile
 from iron.ir.interp.machine import Machine
 from iron.ir.interp.races import LANE_MASK
 
@@ -28,6 +28,7 @@ _HANDLERS = {
     **control.HANDLERS,
     **collectives.HANDLERS,
     **memory.HANDLERS,
+    **copy.HANDLERS,
     **tile.HANDLERS,
     **matrix.HANDLERS,
     **fragment.HANDLERS,

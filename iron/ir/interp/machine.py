@@ -22,6 +22,7 @@ from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.types import Type, element, held
 
 if TYPE_CHECKING:
+    from iron.ir.interp.copy import Flying
     from iron.ir.interp.memory import Buffer
 
 Array = Any  # a numpy scalar or array
@@ -40,8 +41,8 @@ class Machine:
     `serial` numbers the running ops of the launch; `events` maps a serial number to its op;
     `branches` are the branches and loops that some, but not all, lanes entered. For each lane:
     `lane` counts from 0 in the chunk, `in_chunk` is its group's place in the chunk, `thread` its
-    number in the group, `number` that in the whole launch, and `since` the serial number at its
-    group's last barrier.
+    number in the group, `number` that in the whole launch, `since` the serial number at its group's
+    last barrier, and `closed` its number of closed groups of copies. `flying` are copies under way.
     """
 
     kernel: Kernel
@@ -61,6 +62,8 @@ class Machine:
     thread: np.ndarray[Any, Any] = field(default_factory=_none)
     number: np.ndarray[Any, Any] = field(default_factory=_none)
     since: np.ndarray[Any, Any] = field(default_factory=_none)
+    closed: np.ndarray[Any, Any] = field(default_factory=_none)
+    flying: list[Flying] = field(default_factory=lambda: list["Flying"]())
 
     @property
     def parties(self) -> int:
@@ -83,6 +86,8 @@ class Machine:
         if self.tiled:
             self.number = self.number * 2 + 1
         self.since = np.zeros(self.lanes, np.int64)
+        self.closed = np.zeros(self.lanes, np.int64)
+        self.flying = []
 
     def block(self, block: Block, mask: Mask) -> list[Array]:
         """Runs a block and returns what it yields."""

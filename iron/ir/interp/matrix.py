@@ -10,7 +10,8 @@ from iron.dtypes import DTYPES
 from iron.ir.core import Op
 from iron.ir.interp.collectives import together
 from iron.ir.interp.machine import Machine, Mask
-from iron.ir.ops.matrix import words_of
+from iron.ir.interp.memory import access, addresses
+from iron.ir.ops.matrix import ROW_BYTES, ROWS, words_of
 
 Lanes = np.ndarray[Any, Any]
 TF32 = np.uint32(0xFFFFE000)
@@ -71,4 +72,23 @@ def _elements(words: Lanes, elem: str) -> Lanes:
     return words.view(DTYPES[elem].np)
 
 
-HANDLERS = {"simd_mma": _product}
+def _load(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
+    together(m, op, mask)
+    buffer, (many, turned) = m.buffers[op.args[0]], op.attrs
+    size = buffer.data.itemsize
+    start = np.broadcast_to(addresses(m, op, op.args[1:], ROW_BYTES // size, mask), (m.lanes,))
+    if (start * size % ROW_BYTES).any():
+        raise m.fault("E0901", f"a row that is no multiple of {ROW_BYTES} bytes", op)
+    rows = start.reshape(-1, 4, ROWS)[:, :many]  # matrix, row
+    word = np.arange(4 // size)
+    if turned:
+        at = rows.reshape(-1, many, 1, 4, 2) + np.arange(ROWS)[:, None, None]
+    else:
+        at = rows[..., None, None] + (np.arange(4)[:, None] * len(word) + word)
+    at = at.transpose(0, 2, 3, 1, 4).reshape(m.lanes, -1)
+    access(m, op, "reads", at, mask)
+    words = np.ascontiguousarray(buffer.read(at)).view(np.uint32)
+    return list(words.T)
+
+
+HANDLERS = {"simd_load": _load, "simd_mma": _product}

@@ -114,15 +114,17 @@ def unwritten(m: Machine, partial: frozenset[str]) -> None:
 # --- addresses ------------------------------------------------------------------------------------
 
 
-def _addresses(m: Machine, op: Op, indices: Sequence[Value], length: int, mask: Mask) -> Array:
-    """Flat positions, () or one a lane; inactive lanes point at 0. Raises E0404."""
-    buffer = m.buffers[op.args[0]]
+def addresses(
+    m: Machine, op: Op, indices: Sequence[Value], length: int, mask: Mask, of: int = 0
+) -> Array:
+    """Flat positions in operand `of`, () or one a lane; inactive lanes point at 0. Raises E0404."""
+    buffer = m.buffers[op.args[of]]
     at: Array = np.int64(0)
     for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
         i = np.asarray(m.env[index]).astype(np.int64)
         room = size - (max(length, 1) - 1 if axis == len(indices) - 1 else 0)
         if i.min() < 0 or i.max() >= room:
-            _in_bounds(m, op, (i < 0) | (i >= room), mask, axis, index, length)
+            _in_bounds(m, op, (i < 0) | (i >= room), mask, axis, index, length, buffer)
         at = at * size + i
     if buffer.per_group:
         at = at + m.in_chunk * buffer.per_group
@@ -130,12 +132,18 @@ def _addresses(m: Machine, op: Op, indices: Sequence[Value], length: int, mask: 
 
 
 def _in_bounds(
-    m: Machine, op: Op, bad: Array, mask: Mask, axis: int, index: Value, length: int
+    m: Machine,
+    op: Op,
+    bad: Array,
+    mask: Mask,
+    axis: int,
+    index: Value,
+    length: int,
+    buffer: Buffer,
 ) -> None:
     active = bad if mask is None else bad & mask
     if not active.any():
         return
-    buffer = m.buffers[op.args[0]]
     lane = int(np.argmax(m.over_lanes(active, bool_)))
     value = int(m.over_lanes(m.env[index], index.type)[lane])
     span = f"{value}..{value + length - 1}" if length > 1 else str(value)
@@ -162,7 +170,8 @@ def _group(m: Machine, number: int) -> str:
     return f"group {axes[0]}" if len(axes) == 1 else f"group {tuple(axes)}"
 
 
-def _elements(at: Array, length: int) -> Array:
+def elements(at: Array, length: int) -> Array:
+    """The positions of `length` neighbours, on a further axis; of one element, `at` itself."""
     return at[..., None] + np.arange(length) if length else at
 
 
@@ -254,7 +263,7 @@ def _party(m: Machine, number: int) -> str:
 
 def _load(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
     buffer, length = m.buffers[op.args[0]], op.attr("count")
-    at = _elements(_addresses(m, op, op.args[1:], length, mask), length)
+    at = elements(addresses(m, op, op.args[1:], length, mask), length)
     if buffer.log is not None or buffer.written is not None:
         _initialised(m, op, buffer, at, mask, length)
         _enter(m, op, "reads", at, mask, length)
@@ -264,7 +273,7 @@ def _load(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
 def _store(m: Machine, op: Op, mask: Mask) -> tuple[()]:
     buffer, value = m.buffers[op.args[0]], op.args[-1]
     length = count(value.type)
-    at = _elements(_addresses(m, op, op.args[1:-1], length, mask), length)
+    at = elements(addresses(m, op, op.args[1:-1], length, mask), length)
     _enter(m, op, "writes", at, mask, length)
     at = np.broadcast_to(at, (m.lanes, length) if length else (m.lanes,))
     values = m.spread(value)
@@ -279,7 +288,7 @@ def _store(m: Machine, op: Op, mask: Mask) -> tuple[()]:
 def _atomic(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
     """Threads take their turns in order of thread number."""
     buffer, value = m.buffers[op.args[0]], op.args[-1]
-    at = np.broadcast_to(_addresses(m, op, op.args[1:-1], 0, mask), (m.lanes,))
+    at = np.broadcast_to(addresses(m, op, op.args[1:-1], 0, mask), (m.lanes,))
     _initialised(m, op, buffer, at, mask, 0)
     _enter(m, op, "updates", at, mask, 0)
     active = np.arange(m.lanes) if mask is None else np.flatnonzero(mask)

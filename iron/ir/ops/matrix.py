@@ -6,10 +6,10 @@ They are ops of threads, made by `iron.tiles` for targets that have them.
 from collections.abc import Sequence
 from typing import Any
 
-from iron.dtypes import f32, i32, u32
+from iron.dtypes import DType, f32, i32, u32
 from iron.ir.core import Block, Value
 from iron.ir.table import OpTypeError, Trait, defop
-from iron.ir.types import Type, count, element
+from iron.ir.types import Tensor, Type, count, element
 
 TOTALS = {"f16": f32, "bf16": f32, "tf32": f32, "i8": i32, "u8": i32}
 """The number formats of operands, and the dtype of their sums."""
@@ -40,6 +40,31 @@ def _product(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) 
     return tuple(s.type for s in sums)
 
 
+ROWS, ROW_BYTES = 8, 16
+"""A matrix that `simd_load` gives: rows, and bytes of each."""
+
+
+def _load(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
+    (t, (count_, turned)) = args[0].type, attrs
+    if not isinstance(t, Tensor) or t.space != "shared" or len(args) != 1 + t.rank:
+        raise OpTypeError(f"loads at the indices of an array of group memory, got {t}")
+    if count_ not in (2, 4) or t.elem.bytes > 4 or (turned and t.elem.bytes != 2):
+        raise OpTypeError(f"no load of {count_} matrices of {t.elem}")
+    if any(not isinstance(a.type, DType) or not a.type.is_integer for a in args[1:]):
+        raise OpTypeError("an index is an integer scalar")
+    return (u32,) * count_
+
+
+simd_load = defop(
+    "simd_load",
+    "array place*",
+    attrs="count turned",
+    infer=_load,
+    traits=Trait.READS | Trait.COLLECTIVE,
+    doc="`count` matrices of 8 rows of 16 bytes, by 32 lanes: lane 8 i + r gives the place of row "
+    "r of matrix i, a multiple of 16 bytes. Lane 4 g + t gets of each the word t of row g; "
+    "`turned`, of elements of 16 bits, the two of rows 2t and 2t + 1 in column g.",
+)
 simd_mma = defop(
     "simd_mma",
     "word* sum*",

@@ -6,13 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from iron.backends import nvrtc
 from iron.backends.code_object import resources
+from iron.backends.cuda_forms import forms as cuda_forms
 from iron.backends.hip_code import compile_text, forms
 from iron.compiler import lower
 from iron.dtypes import DTYPES, bf16, f16, f32, i8, i32, u8, u32
 from iron.errors import KernelError
+from iron.ir.core import Kernel
 from iron.ir.interp import run
 from iron.ir.ops.matrix import TOTALS
+from iron.ir.rebuild import Rule, Sweep
 from iron.ir.text import parse_kernel, print_kernel
 from iron.ir.verify import verify
 from iron.runtime.driver import driver
@@ -22,7 +26,7 @@ from iron.targets.atoms import amd, nvidia
 from iron.targets.atoms.atom import MatrixAtom
 from iron.targets.nvidia import SM_80
 from iron.targets.target import Target
-from iron.tiles import ahead, form
+from iron.tiles import ahead, form, operands
 from iron.tiles.grid import natural
 from iron.tiles.lower import threads
 from iron.tiles.matrix import matrix_grid
@@ -178,11 +182,10 @@ def test_what_does_not_fit_goes_the_general_road():
 
 def test_the_next_operands_are_fetched_while_the_products_run(monkeypatch):
     """They are carried by the loop; fetched for the turn itself they come a turn late."""
-    made = gemm((64, 64, 96), (64, 64, 32), bf16, "NT", stages=2)
-    kernel = threads(made.kernel, SM_80)
-    carried = [op for op in kernel.body.walk() if op.name == "for" and len(op.results) > 32]
-    assert carried
-    assert any(repr(r.type) == "u32x4" for r in carried[0].results)
+    made = gemm((64, 64, 96), (64, 64, 32), bf16, "NT", stages=2, simd=64)
+    kernel = threads(made.kernel, GFX942)
+    carried = [op for op in kernel.body.walk() if op.name == "for"]
+    assert any(repr(r.type) == "u32x4" for op in carried for r in op.results)
     real = ahead.Ahead.fetch
 
     def late(self, counter):
@@ -191,7 +194,57 @@ def test_the_next_operands_are_fetched_while_the_products_run(monkeypatch):
         return real(self, late.seen)
 
     monkeypatch.setattr(ahead.Ahead, "fetch", late)
-    assert interpreted(made, threads(made.kernel, SM_80)) != {}
+    assert interpreted(made, threads(made.kernel, GFX942)) != {}
+
+
+def edited(kernel: Kernel, rules: dict[str, Rule]) -> Kernel:
+    return replace(kernel, body=Sweep(rules, fold=False).block(kernel.body))
+
+
+LATER = {"async_wait": lambda b, op, args: b.emit_all("async_wait", (), (op.attrs[0] + 1,))}
+NEVER = {"barrier": lambda b, op, args: ()}
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_operands_are_copied_to_slots_turns_before(stages: int):
+    """Right for more turns than slots, and for fewer; a wait too short or no barrier is seen."""
+    for depth in (16 * (stages - 1), 16 * (2 * stages + 1) + 3):
+        made = gemm((40, 70, depth), (32, 64, 16), bf16, "NN", stages=stages)
+        kernel = threads(made.kernel, SM_80)
+        arrays = [op.results[0].type for op in kernel.body.walk() if op.name == "shared"]
+        assert [t.shape[0] for t in arrays] == [stages, stages]
+        assert interpreted(made, kernel) == {}
+        for rules, id in ((LATER, "E0402"), (NEVER, "E0410")):
+            with pytest.raises(KernelError) as raised:
+                interpreted(made, edited(kernel, rules))
+            assert raised.value.id == id
+
+
+def test_rows_without_runs_of_16_bytes_are_words():
+    """Columns of 4 bytes have no turned matrices: such an operand is staged as words."""
+    made = gemm((33, 40, 70), (32, 32, 32), i8, "TT", stages=2)
+    kernel = threads(made.kernel, SM_80)
+    loads = [op for op in kernel.body.walk() if op.name == "simd_load"]
+    words = [op for op in kernel.body.walk() if op.name == "load" and op.results[0].type is u32]
+    assert loads
+    assert words
+    assert {op.attr("turned") for op in loads} == {False}
+
+
+def test_the_text_copies_and_loads_matrices():
+    made = gemm((64, 64, 64), (64, 64, 32), bf16, "NN", stages=3)
+    best, *_, last = cuda_forms(lower(made.kernel, SM_80))
+    text = best.code.text.source
+    assert "iron_async_copy(" in best.code.text.body
+    assert "iron_load_matrices_x4(" in text
+    assert "iron_load_matrices_x4_turned(" in text
+    assert "iron_async_wait<1>();" in text
+    assert dict(best.aligned) == {"a": 16, "b": 16, "c": 4}
+    assert "iron_async_copy(" not in last.code.text.body
+    for target in ("sm_80", "sm_90a"):
+        made_code = nvrtc.compile_text(text, target)
+        assert made_code.spill_bytes == 0
+        assert "cp.async.cg.shared.global" in made_code.ptx
 
 
 def wrong_or_outside(made: Made) -> bool:
@@ -207,8 +260,15 @@ def test_a_wrong_lane_is_seen(wrong: dict, monkeypatch):
     made = gemm((32, 32, 32), (32, 32, 32), bf16, "NT")
     right = matrix_grid(made.kernel, SM_80)
     assert right is not None
-    planted = replace(right, matrix=replace(form.NVIDIA, **wrong))
+    planted = replace(right, matrix=replace(form.NVIDIA, loads=False, **wrong))
     monkeypatch.setattr("iron.tiles.lower.matrix_grid", lambda *_: planted)
+    assert wrong_or_outside(made)
+
+
+def test_a_row_for_another_matrix_is_seen(monkeypatch):
+    """A control: the matrices below and beside change places."""
+    made, real = gemm((32, 32, 32), (32, 32, 32), bf16, "NT"), operands._bit
+    monkeypatch.setattr(operands, "_bit", lambda e, number: real(e, 3 - number))
     assert wrong_or_outside(made)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from iron.dtypes import DTYPES, DType, bool_, f32, i64
 from iron.ir.core import Kernel
-from iron.ir.ops import fragment, matrix, ring, tile
+from iron.ir.ops import copy, fragment, matrix, ring, tile
 from iron.ir.table import TABLE, OpDef, Trait, elementwise
 from iron.ir.types import vector
 from tests.unit.backends.cpu.agree import both
@@ -151,9 +151,8 @@ def test_rows_act_on_each_element_of_a_vector():
 def test_the_rows_are_covered():
     from iron.backends.cpu.entry import RULES
 
-    lowered = {
-        r.name for part in (tile, ring, matrix, fragment) for r in vars(part).values() if is_row(r)
-    }
+    parts = (tile, ring, matrix, fragment, copy)
+    lowered = {r.name for part in parts for r in vars(part).values() if is_row(r)}
     backend = {r.name for r in TABLE.values() if not r.has(Trait.EXPANDED)} - {"yield"}
     assert backend - lowered <= set(RULES)
 
