@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iron.backends import msl_matrix
 from iron.backends.clike.dialect import Argument, Dialect
 from iron.backends.clike.functions import shared_functions
 from iron.dtypes import DTYPES, DType
@@ -165,13 +166,15 @@ MSL = Dialect(
     barrier="iron_barrier()",
     pointer=_pointer,
     long_suffix="l",
+    spelled=msl_matrix.spelled,
+    rules=msl_matrix.RULES,
     keywords=frozenset(
         {
             *("arguments", "group_position", "simd_index", "lane_index"),
             *("buffer", "threadgroup_position_in_grid", "max_total_threads_per_threadgroup"),
             *("simdgroup_index_in_threadgroup", "thread_index_in_simdgroup"),
             *("fragment", "vertex", "sampler", "texture", "patch", "object", "mesh", "visible"),
-            *("metal", "INFINITY", "NAN", "uchar", "uint", "ulong"),
+            *("metal", "INFINITY", "NAN", "uchar", "uint", "ulong", "ulong2", "bfloat"),
         }
     ),
 )

@@ -6,6 +6,7 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
+typedef ulong ulong2 __attribute__((ext_vector_type(2)));
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 
@@ -83,5 +84,29 @@ METAL_ATOMIC(max)
 METAL_ATOMIC(and)
 METAL_ATOMIC(or)
 METAL_ATOMIC(xor)
+
+// Matrices have no elements that a program may name.
+typedef struct {
+  ushort bits;
+} bfloat;
+template <class T, int columns, int rows>
+class simdgroup_matrix {
+  T held[2];
+};
+#define METAL_MATRICES(T)                                                                        \
+  typedef simdgroup_matrix<T, 8, 8> simdgroup_##T##8x8;                                          \
+  void simdgroup_load(simdgroup_##T##8x8&, const threadgroup T*, ulong = 8, ulong2 = (ulong2)(0, 0), \
+                      bool = false) __attribute__((convergent));                                 \
+  void simdgroup_store(simdgroup_##T##8x8, threadgroup T*, ulong = 8, ulong2 = (ulong2)(0, 0),   \
+                       bool = false) __attribute__((convergent));                                \
+  void simdgroup_multiply_accumulate(simdgroup_float8x8&, simdgroup_##T##8x8&,                   \
+                                     simdgroup_##T##8x8&, simdgroup_float8x8&)                   \
+      __attribute__((convergent));
+typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
+METAL_MATRICES(float)
+METAL_MATRICES(half)
+METAL_MATRICES(bfloat)
+template <class T, int columns, int rows>
+simdgroup_matrix<T, columns, rows> make_filled_simdgroup_matrix(T) __attribute__((convergent));
 
 }  // namespace metal

@@ -78,6 +78,76 @@ namespace precise {
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
 }
 
+// --- matrices of a simdgroup ---------------------------------------------------------------------
+// A matrix is spread over the lanes, two elements each, in an order of this model's own: no program
+// sees it, so elements go in and out through memory alone.
+
+typedef __bf16 bfloat;
+
+template <class T, int columns, int rows>
+class simdgroup_matrix {
+  static_assert(columns == 8 && rows == 8, "every matrix is 8 x 8");
+
+ public:
+  simdgroup_matrix() { __builtin_memset(held, 0xff, sizeof(held)); }  // NaN until it is filled
+  T held[2];
+};
+typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
+typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
+typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
+typedef ulong ulong2 __attribute__((ext_vector_type(2)));
+
+// The row and the column of an element of a lane.
+inline unsigned fibre_row(unsigned) { return fibre_lane() / 4; }
+inline unsigned fibre_column(unsigned at) { return fibre_lane() % 4 + 4 * at; }
+
+template <class T, int columns, int rows>
+inline simdgroup_matrix<T, columns, rows> make_filled_simdgroup_matrix(T value) {
+  fibre_lanes(0);
+  simdgroup_matrix<T, columns, rows> made;
+  for (T& x : made.held) x = value;
+  return made;
+}
+template <class T, class Place>
+inline void simdgroup_load(simdgroup_matrix<T, 8, 8>& to, Place from, ulong row = 8,
+                           ulong2 origin = 0, bool turned = false) {
+  fibre_lanes(0);
+  for (unsigned at = 0; at < 2; ++at) {
+    const ulong y = fibre_row(at), x = fibre_column(at);
+    const ulong down = origin.y + (turned ? x : y), across = origin.x + (turned ? y : x);
+    to.held[at] = T(from[down * row + across]);
+  }
+}
+template <class T, class Place>
+inline void simdgroup_store(simdgroup_matrix<T, 8, 8> from, Place to, ulong row = 8,
+                            ulong2 origin = 0, bool turned = false) {
+  fibre_lanes(0);
+  for (unsigned at = 0; at < 2; ++at) {
+    const ulong y = fibre_row(at), x = fibre_column(at);
+    const ulong down = origin.y + (turned ? x : y), across = origin.x + (turned ? y : x);
+    to[down * row + across] = from.held[at];
+  }
+}
+template <class A, class B, class C>
+inline void simdgroup_multiply_accumulate(simdgroup_matrix<C, 8, 8>& to,
+                                          simdgroup_matrix<A, 8, 8>& a,
+                                          simdgroup_matrix<B, 8, 8>& b,
+                                          simdgroup_matrix<C, 8, 8>& c) {
+  unsigned long long given[2][32];
+  const auto both = [](float low, float high) { return fibre_word(high) << 32 | fibre_word(low); };
+  __builtin_memcpy(given[0], fibre_lanes(both(a.held[0], a.held[1])), sizeof(given[0]));
+  __builtin_memcpy(given[1], fibre_lanes(both(b.held[0], b.held[1])), sizeof(given[1]));
+  const auto element = [&](int which, unsigned y, unsigned x) {
+    return fibre_bits<float>(given[which][4 * y + x % 4] >> (x < 4 ? 0 : 32));
+  };
+  for (unsigned at = 0; at < 2; ++at) {
+    C sum = c.held[at];
+    for (unsigned k = 0; k < 8; ++k)
+      sum += (C)element(0, fibre_row(at), k) * (C)element(1, k, fibre_column(at));
+    to.held[at] = sum;
+  }
+}
+
 // --- atomics -------------------------------------------------------------------------------------
 
 struct atomic_uint {

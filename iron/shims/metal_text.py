@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iron.backends import msl_matrix
 from iron.backends.clike.render import Text
 from iron.backends.msl import MSL
 from iron.runtime.cache import Cache
@@ -9,7 +10,12 @@ from iron.shims.driver import TextDriver
 from iron.shims.unit import Vocabulary
 from iron.targets.apple import APPLE7
 
-MEETS = frozenset({"threadgroup_barrier", "simd_ballot", "simd_shuffle_xor", "simd_shuffle_up"})
+MEETS = frozenset(
+    {
+        *("threadgroup_barrier", "simd_ballot", "simd_shuffle_xor", "simd_shuffle_up"),
+        *msl_matrix.MEETS,
+    }
+)
 
 
 def _call(text: Text) -> list[str]:

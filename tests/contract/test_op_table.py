@@ -11,6 +11,7 @@ from iron.backends.clike.expression import SPELLINGS
 from iron.backends.clike.render import _RULES as CLIKE
 from iron.backends.cpu.entry import RULES as CPU
 from iron.backends.mma import RULES as MMA
+from iron.backends.msl_matrix import RULES as METAL
 from iron.backends.ptx import RULES as PTX
 from iron.backends.sm80 import RULES as SM80
 from iron.backends.spirv.entry import RULES as SPIRV
@@ -48,12 +49,15 @@ OPAQUE = dict.fromkeys(
 MADE = RINGS | SIMD | COPIES | OPAQUE
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
-        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None}, ELEMENTARY, RINGS
+        set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None},
+        ELEMENTARY,
+        {name: why for name, why in RINGS.items() if name != "pair"},
     ),
     "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, MADE),
     "spirv": Backend(set(SPIRV), SCALARS, MADE),
     "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE),
     "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE),
+    "metal": Backend(set(SPELLINGS) | set(CLIKE) | set(METAL), SCALARS, RINGS | SIMD | COPIES),
 }
 REPLACING = {
     "elementary": set(BODIES),

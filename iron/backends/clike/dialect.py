@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from iron.dtypes import DType
 from iron.ir.core import Kernel, Op
+from iron.ir.types import Type
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
@@ -41,8 +42,8 @@ class Dialect:
     this thread's and this group's number; `{simd}` in `thread` stands for the simd width. `pointer`
     prints the type of a pointer into memory of a space. `counts` is the type in which group numbers
     are divided by launch extents. `most_declared` is the group memory in bytes that a kernel may
-    declare, where the launch must be asked for more; 0 where there is no such limit. `rules` print
-    the ops that this language alone has.
+    declare, where the launch must be asked for more; 0 where there is no such limit. `spelled`
+    names the type of a value. `rules` print the ops that this language alone has.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Dialect:
     counts: str = "i64"
     most_declared: int = 0
     keywords: frozenset[str] = frozenset()
+    spelled: Callable[[Type], str] = str
     rules: Mapping[str, Callable[[Renderer, Op], None]] = field(
         default_factory=lambda: MappingProxyType({})
     )

@@ -23,7 +23,7 @@ from iron.dtypes import DTYPES, DType, f32, i64, u64
 from iron.errors import Loc
 from iron.ir.core import Block, Kernel, Op, Value, carried, const_of, is_const, stop_flag
 from iron.ir.table import Trait
-from iron.ir.types import Tensor, Vector, element
+from iron.ir.types import Tensor, Type, Vector, element
 
 LONGEST_INLINE = 72
 
@@ -258,10 +258,10 @@ class Renderer:
         self.line(f"const {dtype} {name} = {text};")
         return name
 
-    def variable(self, dtype: object, stem: str, text: str = "") -> str:
+    def variable(self, dtype: Type, stem: str, text: str = "") -> str:
         """A variable that may change."""
         name = self.fresh(stem or "t")
-        self.line(f"{dtype} {name}{f' = {text}' if text else ''};")
+        self.line(f"{self.dialect.spelled(dtype)} {name}{f' = {text}' if text else ''};")
         return name
 
     # --- ops --------------------------------------------------------------------------------------
