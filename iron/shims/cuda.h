@@ -93,6 +93,18 @@ inline void ptx_cvt_rn_bf16_f32(unsigned short& to, float from) {
   const unsigned bits = __float_as_uint(from);
   to = (unsigned short)(from != from ? 0x7fff : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+inline void ptx_cvt_rn_f16x2_f32(unsigned& to, float high, float low) {
+  unsigned short a, b;
+  ptx_cvt_rn_f16_f32(a, low);
+  ptx_cvt_rn_f16_f32(b, high);
+  to = (unsigned)b << 16 | a;
+}
+inline void ptx_cvt_rn_bf16x2_f32(unsigned& to, float high, float low) {
+  unsigned short a, b;
+  ptx_cvt_rn_bf16_f32(a, low);
+  ptx_cvt_rn_bf16_f32(b, high);
+  to = (unsigned)b << 16 | a;
+}
 inline void ptx_min_NaN_f32(float& to, float a, float b) {
   to = a != a ? a : b != b ? b : a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;
 }

@@ -27,7 +27,7 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
     """
     kernel = widen(kernel)
     shape = matrix_grid(kernel, target) or grid(kernel, target)
-    e = Emitter(kernel, target, shape, place(kernel))
+    e = Emitter(kernel, target, shape, place(kernel, shape))
     params = [Value(p.type, None, p.name) for p in kernel.body.params]
     e.values.update(zip(kernel.body.params, params, strict=True))
     with e.b.block(params) as body:

@@ -82,8 +82,9 @@ def _shape(value: Value) -> tuple[int, int]:
     return rows, columns
 
 
-def multiply(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
-    """acc + a @ b; every simdgroup computes the chunks that it holds."""
+def multiply(e: Emitter, op: Op, a: Shared | None, b: Shared) -> None:
+    """acc + a @ b; every simdgroup computes the chunks that it holds, from its own part of a where
+    that is not in group memory."""
     (value,) = op.results
     form = e.grid.matrix
     assert form is not None
@@ -96,8 +97,7 @@ def multiply(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     per_word = 4 // element(op.args[0].type).bytes
     e.follow(op)
 
-    def step(k: Value, sums: Sequence[Value]) -> list[Value]:
-        left = operands.left(e, form, a, k, rows, per_word)
+    def step(k: Value, sums: Sequence[Value], left: list[list[Value]]) -> Sequence[Value]:
         right = operands.right(e, form, b.transpose(), k, columns, per_word)
         out = list(sums)
         for i, j in product(range(0, len(rows), form.halves), range(len(columns))):
@@ -109,7 +109,16 @@ def multiply(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
         return out
 
     depth = _shape(op.args[0])[1] // (WORDS * per_word)
-    total = e.carry(depth, init, step)
+    total: Sequence[Value] = init
+    if a is None:
+        for i in range(depth):
+            left = operands.held(e, op.args[0], i, rows)
+            e.follow(op)
+            total = step(e.number(i), total, left)
+    else:
+        total = e.carry(
+            depth, init, lambda k, s: step(k, s, operands.left(e, form, a, k, rows, per_word))
+        )
     places = product(range(len(rows)), range(len(columns)))
     e.kept[value] = Registers(kinds, dict(zip(places, total, strict=True)))
     for held in total:

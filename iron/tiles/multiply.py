@@ -22,15 +22,18 @@ of its vector registers, or all where they are few."""
 
 def mma(e: Emitter, op: Op) -> None:
     """acc + a @ b; the sum is kept by each thread, in place where acc has no other reader."""
-    a, b = (_operand(e, v) for v in op.args[:2])
-    (value,) = op.results
+    (value,), left = op.results, op.args[0]
+    held = e.plan.placed[left].role == "held"
+    a, b = None if held else _operand(e, left), _operand(e, op.args[1])
     assert isinstance(value.type, Tile)
     kinds = e.plan.kinds[value]
-    compute.ready(e, op.args[2], kinds)
+    for operand in (left, op.args[2]) if held else (op.args[2],):
+        compute.ready(e, operand, kinds)
     for operand in (a, b):
-        e.fence.reads(e.b, operand.array)
+        if operand is not None:
+            e.fence.reads(e.b, operand.array)
     e.follow(op)
-    if e.grid.matrix is not None:
+    if a is None or e.grid.matrix is not None:
         matrix.multiply(e, op, a, b)
     elif e.grid.looped:
         _in_memory(e, op, a, b)

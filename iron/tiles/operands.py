@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iron.dtypes import f32
 from iron.ir.core import Value
 from iron.ir.ops.copy import BYTES
 from iron.ir.ops.matrix import ROWS as MATRIX
-from iron.ir.types import Tensor
+from iron.ir.types import Tensor, Tile, element
+from iron.tiles import compute
 from iron.tiles.emitter import Emitter
 from iron.tiles.form import WORDS, Form
 from iron.tiles.storage import Shared, Spot
@@ -36,6 +38,22 @@ def left(
     depth = _depth(e, k, _bit(e, 2), per_word)
     firsts = [e.number(i * step) for i in range(0, len(rows), form.halves)]
     return [_matrices(e, a, (base, first), depth, 4) for first in firsts]
+
+
+def held(e: Emitter, a: Value, k: int, rows: Sequence[Spot]) -> list[Words]:
+    """As `left`, of a tile whose chunks of two columns are the words that this lane gives."""
+    assert isinstance(a.type, Tile)
+    columns = [e.spot("across", a.type.shape[1], 2 * k + half) for half in (0, 1)]
+    pairs = [rows[i : i + 2] for i in range(0, len(rows), 2)]
+    return [[_pair(e, compute.chunk(e, a, (r, c))) for c in columns for r in two] for two in pairs]
+
+
+def _pair(e: Emitter, chunk: Value) -> Value:
+    """Two neighbours of 16 bits as a word: rounded together where they come from f32."""
+    made, elem = chunk.op, element(chunk.type)
+    if made is not None and made.name == "cast" and element(made.args[0].type) is f32:
+        return e.b.emit("pair", *e.parts(made.args[0], 2), attrs=(elem,))
+    return e.bits(e.wide(chunk, 2))
 
 
 def right(

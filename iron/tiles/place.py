@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from iron.ir.core import Block, Kernel, Op, Value, carried
 from iron.ir.table import Trait
-from iron.ir.types import Tensor, Tile
-from iron.tiles.grid import Kinds, natural
+from iron.ir.types import Tensor, Tile, element
+from iron.tiles.grid import Grid, Kinds, natural, products
 
 STAGED, FRAGMENT, REBUILT = "staged", "fragment", "rebuilt"
 SHAPING = ("tile_expand", "tile_broadcast")
@@ -26,7 +26,8 @@ class Placed:
     """The decision for one value, why, and what it costs (`none`, `registers`, `lanes`, `shared`).
 
     `turned` says that a staged value lies with its two axes exchanged. `role` says what all its
-    readers take it for: `a` or `b` of products, `turned` or not.
+    readers take it for: `a` or `b` of products, `turned` or not; or `held`, an `a` that products
+    take from the registers where it is.
     """
 
     where: str
@@ -46,8 +47,8 @@ class Plan:
     block: dict[Value, Block] = field(default_factory=dict[Value, Block])
 
 
-def place(kernel: Kernel) -> Plan:
-    """The plan for `kernel`, from its operations alone."""
+def place(kernel: Kernel, grid: Grid | None = None) -> Plan:
+    """The plan for `kernel`, from its operations alone, but for operands that `grid` holds."""
     plan = Plan()
     readers: dict[Value, list[tuple[Op, int, Block]]] = {}
     _collect(kernel.body, plan, readers)
@@ -55,7 +56,24 @@ def place(kernel: Kernel) -> Plan:
         if isinstance(value.type, Tile):
             plan.placed[value] = _decide(value, plan, readers)
     _share(kernel, plan)
+    if grid is not None:
+        _hold(kernel, plan, grid)
     return plan
+
+
+def _hold(kernel: Kernel, plan: Plan, grid: Grid) -> None:
+    """Left operands that are computed where products take them: a lane's two neighbouring sums of
+    16 bits are a word of its own row, and each simdgroup holds whole rows."""
+    form = grid.matrix
+    if form is None or not form.loads or grid.across != form.across:
+        return
+    for op in products(kernel):
+        a = op.args[0]
+        made, word = plan.placed[a], form.width * element(a.type).bytes == 4
+        turned = a.op is not None and a.op.name == "tile_transpose"
+        if word and made.where != STAGED and not turned:
+            reason = "an operand of `mma` that lies as its products take it"
+            plan.placed[a] = Placed(made.where, reason, role="held")
 
 
 def _collect(block: Block, plan: Plan, readers: dict[Value, list[tuple[Op, int, Block]]]) -> None:

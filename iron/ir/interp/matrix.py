@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from iron.dtypes import DTYPES
+from iron.ir import scalar
 from iron.ir.core import Op
 from iron.ir.interp.collectives import together
 from iron.ir.interp.machine import Machine, Mask
@@ -91,4 +92,9 @@ def _load(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     return list(words.T)
 
 
-HANDLERS = {"simd_load": _load, "simd_mma": _product}
+def _pair(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:
+    both = np.stack([scalar.cast(m.spread(a), op.attr("dtype")) for a in op.args], 1)
+    return (both.view(np.uint32)[:, 0],)
+
+
+HANDLERS = {"pair": _pair, "simd_load": _load, "simd_mma": _product}

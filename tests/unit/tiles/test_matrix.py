@@ -30,6 +30,7 @@ from iron.tiles import ahead, form, operands
 from iron.tiles.grid import natural
 from iron.tiles.lower import threads
 from iron.tiles.matrix import matrix_grid
+from iron.tiles.place import place
 from tests.unit.ir.handmade import Handmade
 from tests.unit.tiles.programs import Made, attention, gemm
 from tests.unit.tiles.test_lower import interpreted, on
@@ -218,6 +219,34 @@ def test_operands_are_copied_to_slots_turns_before(stages: int):
             with pytest.raises(KernelError) as raised:
                 interpreted(made, edited(kernel, rules))
             assert raised.value.id == id
+
+
+def test_two_chunks_of_sums_are_words_of_the_next_operand():
+    assert nvidia.ACCUMULATOR.repeat(1, 2) == nvidia.MMA_16.a
+
+
+def test_weights_go_from_registers_into_their_product(monkeypatch):
+    """No array and no barrier for them; the halves of k in another order are seen."""
+    made = attention(40, 70, 64, (32, 32), bf16)
+    kernel = threads(made.kernel, SM_80)
+    names = [op.name for op in kernel.body.walk()]
+    assert names.count("pair") == 2 * 32 * 32 // 2 // 64
+    assert names.count("shared") == 3
+    assert interpreted(made, kernel) == {}
+    real = operands.held
+    monkeypatch.setattr(operands, "held", lambda *a: [w[2:] + w[:2] for w in real(*a)])
+    assert interpreted(made, threads(made.kernel, SM_80)) != {}
+
+
+def test_weights_of_a_row_in_two_simdgroups_go_through_group_memory():
+    """Without a reduction simdgroups share rows, and none holds an operand's whole row."""
+    grid = matrix_grid(attention(40, 70, 64, (32, 32), bf16).kernel, SM_80)
+    assert grid is not None
+    kernel = attention(40, 70, 64, (32, 32), bf16).kernel
+    roles = {d.role for d in place(kernel, grid).placed.values()}
+    assert "held" in roles
+    wide = replace(grid, across=2 * grid.across, down=grid.down // 2)
+    assert "held" not in {d.role for d in place(kernel, wide).placed.values()}
 
 
 def test_rows_without_runs_of_16_bytes_are_words():
