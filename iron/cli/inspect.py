@@ -25,12 +25,16 @@ from iron.ir.text import print_kernel
 from iron.lang.declare import KernelFunction
 from iron.passes import THREAD_PASSES
 from iron.passes.fuse import fuse
+from iron.tiles import sm90
+from iron.tiles.algebra import sink_scale
 from iron.tiles.explain import explain
 from iron.tiles.lower import threads
+from iron.tiles.sm90 import explain as rings
 
 BEFORE = "before"
-TILE_STAGES = ("place", "tiles")
-"""What a tile kernel goes through after `fuse` for the first target, and no other kernel does."""
+TILE_STAGES = ("place", "tiles", *(name for name in rings.STAGES if name != "place"))
+"""What a tile kernel goes through after `fuse` for the first target, and no other kernel does; all
+but the first two where the target has rings alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,9 @@ def inspect(
     after: Annotated[
         str | None,
         typer.Option(
-            "--pass", help="The IR after this pass, or after `all`; of tiles also `place`, `tiles`."
+            "--pass",
+            help="The IR after this pass, or after `all`; of tiles also `place`, `tiles`, and on "
+            "sm_90a `ring`, `skew`, `peel`, `roles`, `await`.",
         ),
     ] = None,
     target: Annotated[
@@ -95,7 +101,7 @@ def inspect(
         specimen = choose(declared, first.target, dtype, chosen)
         counts = _counts(specimen.kernel) if stats else {}
         if after in TILE_STAGES:
-            sections = [_source(declared), _tiles(specimen.kernel, after, first)]
+            sections = [_source(declared), *_tiles(specimen.kernel, after, first)]
             targets = []  # the first one was asked for by the stage
         else:
             sections = _sections(specimen, after, bool(targets or stats or costs))
@@ -177,14 +183,23 @@ def _stages(kernel: Kernel) -> list[tuple[str, Kernel]]:
     return out
 
 
-def _tiles(kernel: Kernel, stage: str, to: Destination) -> Section:
-    """Where the target keeps each tile, or the threads that compute them; E0803 without tiles."""
+def _tiles(kernel: Kernel, stage: str, to: Destination) -> list[Section]:
+    """Where the target keeps each tile, or what becomes of them; E0803 without tiles."""
     if not tiled(kernel):
         raise error("E0803", f"--pass {stage}: `{kernel.name}` has no tiles")
-    if stage == "place":
-        return Section("place.txt", f"tiles on {to.name}", explain(fuse(kernel), to.target))
-    made = threads(fuse(kernel), to.target)
-    return Section("tiles.ir", f"threads on {to.name}", print_kernel(made))
+    if stage == "tiles":
+        made = threads(fuse(kernel), to.target)
+        return [Section("tiles.ir", f"threads on {to.name}", print_kernel(made))]
+    general = Section("place.txt", f"tiles on {to.name}", explain(fuse(kernel), to.target))
+    ringed = to.target.has("sm_90")
+    if stage == "place" and not (ringed and not sm90.refusal(kernel, to.target)):
+        return [general]
+    if not ringed:
+        raise error("E0803", f"--pass {stage}: {to.name} has no rings", help="name cuda:sm_90a")
+    text = rings.stage(fuse(sink_scale(kernel)), to.target, stage)
+    title = f"{stage} on {to.name}, where rows are aligned to 16 bytes"
+    found = Section(f"sm90-{stage}.txt", title, text)
+    return [found, general] if stage == "place" else [found]
 
 
 def _ir(number: int, stage: str, kernel: Kernel) -> Section:

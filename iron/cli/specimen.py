@@ -99,12 +99,12 @@ def choose(
 def _split(
     declared: KernelFunction, variant: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, int]]:
-    """What the cases must have, and whole-number Consts that no case varies, such as THREADS."""
-    axes = {name for case in expand(declared) for name in _axes(case)}
+    """What the cases must have, and whole numbers for Consts that no case has, such as THREADS."""
+    axes = {(n, spelled(v)) for case in expand(declared) for n, v in _axes(case).items()}
     own: dict[str, str] = {}
     extra: dict[str, int] = {}
     for name, value in variant.items():
-        free = name not in axes and isinstance(declared.signature.get(name), ConstSpec)
+        free = (name, value) not in axes and isinstance(declared.signature.get(name), ConstSpec)
         if free and value.lstrip("-").isdigit():
             extra[name] = int(value)
         else:

@@ -11,6 +11,7 @@ from iron.targets.target import Target
 from iron.tiles.grid import Grid, grid
 from iron.tiles.matrix import matrix_grid
 from iron.tiles.place import FRAGMENT, Plan, place
+from iron.tiles.table import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,10 @@ def explain(kernel: Kernel, target: Target | None = None) -> str:
     """The group of threads, a line for each tile value, and each round through group memory that
     a loop repeats for a value that is not read from a tensor."""
     shape = matrix_grid(kernel, target) or grid(kernel, target)
-    rows = list(_rows(kernel.body, place(kernel), looped=False))
+    rows = list(_rows(kernel.body, place(kernel, shape), looped=False))
     heads = ("line", "value", "type", "where", "cost", "why")
     cells = [(str(r.line or ""), r.name, r.type, r.where, r.cost, r.reason) for r in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    lines = [_group(shape), ""]
-    for cell in (heads, *cells):
-        padded = (text.ljust(w) for text, w in zip(cell, widths, strict=True))
-        lines.append("  ".join(padded).rstrip())
+    lines = [_group(shape), "", table(heads, cells).rstrip("\n")]
     lines += [
         f"warning: line {r.line}: {r.name} goes through group memory in each turn of a loop"
         for r in rows

@@ -31,6 +31,17 @@ def peel(kernel: Kernel) -> Kernel:
     return replace_blocks(kernel, body=_Peel().sweep.block(kernel.body))
 
 
+def counted(loop: Op) -> tuple[int, int]:
+    """How many masks of a loop drop nothing in its first turns, and how many others it has."""
+    masks = [
+        op
+        for op in loop.regions[0].ops
+        if op.name == "where" and isinstance(op.results[0].type, Tile) and _lowest(op.args[2])
+    ]
+    gone = len(_masks(loop))
+    return gone, len(masks) - gone
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """slope * counter + constant + the sum of count * scalar over `terms`, of the old kernel."""

@@ -24,6 +24,12 @@ def skew(kernel: Kernel) -> Kernel:
     return replace_blocks(kernel, body=_Skew().sweep.block(kernel.body))
 
 
+def waits(loop: Op) -> tuple[Value, ...] | None:
+    """What waits a turn where `loop` is skewed; None where it cannot be."""
+    split = _split(loop)
+    return None if split is None else split.cut
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """How a loop's body comes apart.

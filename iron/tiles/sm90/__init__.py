@@ -40,7 +40,7 @@ FEW = 48
 def lower(kernel: Kernel, target: Target) -> Kernel | None:
     """The threads of the tile kernel `kernel` on `target`; None where this road refuses it."""
     try:
-        made = _Group(_planned(kernel, target)).kernel()
+        made = group(kernel, target).kernel()
     except Refused:
         return None
     protocol.check(made)
@@ -50,28 +50,43 @@ def lower(kernel: Kernel, target: Target) -> Kernel | None:
 def refusal(kernel: Kernel, target: Target) -> str:
     """Why `lower` gives None, as the end of a sentence; '' where it does not."""
     try:
-        _Group(_planned(kernel, target)).kernel()
+        group(kernel, target).kernel()
     except Refused as why:
         return str(why)
     return ""
 
 
-def _planned(kernel: Kernel, target: Target) -> Plan:
-    """The producer follows the program as it was written, consumers one without idle masks, in
-    which products overlap where the schedule asks for it. Both may be those of transposed tiles."""
-    if dict(kernel.schedule).get("TRANSPOSED") or not fits(kernel):
-        turned = turn(kernel)
-        kernel = turned if turned is not None and fits(turned) else kernel
+def group(kernel: Kernel, target: Target) -> Group:
+    """The skeleton of the group. Raises Refused.
+
+    The producer follows the program as it was written, consumers one without idle masks, in which
+    products overlap where the schedule asks for it. Both may be those of transposed tiles.
+    """
+    kernel = source(kernel)
     program = skew(kernel) if dict(kernel.schedule).get("OVERLAP") else kernel
-    return plan(kernel, peel(program), target)
+    return Group(plan(kernel, peel(program), target))
 
 
-class _Group:
+def source(kernel: Kernel) -> Kernel:
+    """`kernel`, or the program of its transposed tiles where rows are few or it asks for them."""
+    if not dict(kernel.schedule).get("TRANSPOSED") and fits(kernel):
+        return kernel
+    turned = turn(kernel)
+    return turned if turned is not None and fits(turned) else kernel
+
+
+def limits(made: Plan) -> tuple[int, int]:
+    """Registers of a thread of the producer and of consumers; 0 where nothing limits them."""
+    return LIMITS.get(made.consumers, (0, 0)) if made.held > FEW else (0, 0)
+
+
+class Group:
     """The skeleton: what the group shares, the walk over group numbers, and who does what."""
 
     def __init__(self, made: Plan) -> None:
         self.plan = made
         self.source = made.kernel
+        self.consumer: Fragments | None = None
         self.b = Builder()
 
     def kernel(self) -> Kernel:
@@ -156,7 +171,7 @@ class _Group:
         self, held: Held, values: dict[Value, Value], extents: Sequence[Value], number: Value
     ) -> None:
         self._limit(1)
-        role = Fragments(self.b, self.plan, held, self._named(values), number)
+        role = self.consumer = Fragments(self.b, self.plan, held, self._named(values), number)
         role.start()
         self._walk(role, self.plan.program.body, extents)
         role.finish()
@@ -169,8 +184,7 @@ class _Group:
         return out
 
     def _limit(self, which: int) -> None:
-        if self.plan.consumers in LIMITS and self.plan.held > FEW:
-            count = LIMITS[self.plan.consumers][which]
+        if count := limits(self.plan)[which]:
             self.b.emit_all("register_limit", (), (count, which == 1))
 
     def _walk(self, role: Role, program: Block, extents: Sequence[Value]) -> None:

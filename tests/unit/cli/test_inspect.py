@@ -108,6 +108,48 @@ def test_tiles_say_where_they_are_kept(capsys: pytest.CaptureFixture[str]):
     assert "walked by loops" in general["text"]
 
 
+RINGED = ("--dtype", "bf16", "--variant", "BM=128", "--variant", "BN=128", "--variant", "BK=64")
+
+
+def test_each_pass_of_rings_says_what_it_decided(capsys: pytest.CaptureFixture[str]):
+    def text(name: str, stage: str, *asked: str) -> str:
+        given = (name, *asked, "--target", "cuda:sm_90a", "--pass", stage)
+        _, found, *_ = document(capsys, *given)["sections"]
+        assert found["file"] == f"sm90-{stage}.txt"
+        return found["text"]
+
+    gemm = (*RINGED, "--variant", "TA=0", "--variant", "TB=1", "--variant", "CONSUMERS=2")
+    place = text("gemm", "place", *gemm)
+    assert place.count("ring 0, 128 x 64") == 2
+    assert "registers, 64 a thread  none  the result of `mma`" in place
+    assert re.search(
+        r"^0 +0 1 +\d+ +bf16 128 x 64, bf16 128 x 64 ", text("gemm", "ring", *gemm), re.MULTILINE
+    )
+    assert "as it was; no product that needs another" in text("gemm", "skew", *gemm)
+    assert re.search(r"^consumer +2 x 128 ", text("gemm", "roles", *gemm), re.MULTILINE)
+    order = text("gemm", "await", *gemm)
+    at = [order.index(w) for w in ("ring_claim", "ring_copy", "ring_wait", "wgmma ", "wgmma_wait")]
+    assert at == sorted(at)
+    assert "no fault is found" in order
+    heads = ("--dtype", "bf16", "--variant", "BM=128", "--variant", "BN=128")
+    attention = (*heads, "--variant", "OVERLAP=1", "--variant", "CAUSAL=True")
+    assert "the last product runs beside the next turn's first" in text(
+        "sdpa_prefill", "skew", *attention
+    )
+    assert "two loops; 1 masks drop nothing" in text("sdpa_prefill", "peel", *attention)
+    held = r"registers +none +a computed factor of `mma`"
+    assert re.search(held, text("sdpa_prefill", "place", *attention))
+
+
+def test_a_pass_of_rings_elsewhere_is_refused(capsys: pytest.CaptureFixture[str]):
+    for asked, why in (
+        (("--dtype", "bf16", "--target", "cuda:sm_80"), "sm_80 has no rings"),
+        (("--dtype", "f32", "--target", "cuda:sm_90a"), "a factor is f32"),
+    ):
+        assert run(["inspect", "gemm", *asked, "--pass", "ring"]) != 0
+        assert why in capsys.readouterr().err
+
+
 def test_dtype_and_variant_choose_the_case(capsys: pytest.CaptureFixture[str]):
     half = document(capsys, "softmax", "--dtype", "f16", "--variant", "LOG=True")
     assert half["dtypes"] == {"T": "f16"}
