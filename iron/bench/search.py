@@ -39,6 +39,9 @@ ROUNDS = ((3, 16), (8, 4), (30, 1))
 """Turns of a round, and how many configurations are kept after it."""
 
 
+NO_ROOM = ("E0501", "E0502")
+"""A configuration that asks for more memory than there is, is passed over too."""
+
 UNWRITTEN = 0x7B
 """The bytes of an output before a configuration writes it: a large number in every dtype."""
 
@@ -136,6 +139,10 @@ def _try(
     """Files the configuration under what came of it."""
     for case in like(point):
         verdict = run_case(replace(case, choice=config), call.driver.name, seed)
+        if verdict.refused in NO_ROOM:
+            (why, *_) = verdict.message.splitlines()
+            tried.passed.append(f"{named(config)}: {why}")
+            return
         if not verdict.ok:
             tried.wrong.append(f"{verdict.label}: {verdict.message}")
             return

@@ -24,7 +24,8 @@ Runner = Callable[[Declared, dict[str, Any]], None]
 class Verdict:
     """What came of a case: `status` is `pass`, `fail` or `inapplicable` (a require did not hold).
 
-    `worst` is the largest error over its bound (1 is the limit) over all outputs.
+    `worst` is the largest error over its bound (1 is the limit) over all outputs. `refused` is the
+    id of the error with which the kernel refused the call, if it did.
     """
 
     label: str
@@ -33,6 +34,7 @@ class Verdict:
     output: str = ""
     index: tuple[int, ...] | None = None
     message: str = ""
+    refused: str = ""
 
     @property
     def ok(self) -> bool:
@@ -65,7 +67,7 @@ def run_case(case: ConcreteCase, backend: str | Runner, seed: int = 0) -> Verdic
     except KernelError as refused:
         if refused.id == "E0702" and case.choice:
             return Verdict(case.label, "inapplicable", message=refused.diagnostic.message)
-        return Verdict(case.label, "fail", message=str(refused))
+        return Verdict(case.label, "fail", message=str(refused), refused=refused.id)
     return judge(case.label, prepared)
 
 

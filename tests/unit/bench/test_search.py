@@ -9,6 +9,7 @@ from iron.bench.measure import Protocol
 from iron.bench.points import points
 from iron.bench.search import search, space
 from iron.bench.verify import Wrong
+from iron.check.cases import Verdict
 from iron.errors import KernelError
 from iron.lang import ELT, Const, In, Out, cdiv, dims, f32, groups, kernel, require, thread
 from iron.runtime import launch, tune
@@ -125,9 +126,25 @@ def test_a_configuration_wrong_at_the_size_alone_is_told(chosen, monkeypatch):
     assert "off at N=4096" in wrong
 
 
-def searching_passes():
-    from iron.check.cases import Verdict
+def test_a_configuration_without_room_is_passed_over(chosen, monkeypatch):
+    """It asks for more group memory than the target has, in a case or at the size itself."""
+    real = searching.run_case
 
+    def judged(case, *given):
+        if case.consts.get("SPAN") == 16:
+            return Verdict(
+                "planted", "fail", message="error[E0501]: 9 bytes\nmore", refused="E0501"
+            )
+        return real(case, *given)
+
+    monkeypatch.setattr(searching, "run_case", judged)
+    row = found(chosen)[-1]
+    assert row["passed"][0] == "SPAN=16: error[E0501]: 9 bytes"
+    assert len(row["wrong"]) == 1
+    assert row["consts"] != {"SPAN": 16}
+
+
+def searching_passes():
     return Verdict("planted", "pass")
 
 

@@ -1,0 +1,137 @@
+"""Tiles of a product of two matrices: their sizes, their sums, and what follows a sum."""
+
+from iron.kernels.activation import fast_gelu_tanh, fast_silu, gelu_erf, gelu_tanh, relu, silu
+from iron.lang import cdiv, f32, inf, inline, minimum, mma, next_pow2, pipelined, where, zeros
+
+
+def side_of(n, T, shared_bytes):
+    """The side of a tile along n elements: 128 where two such operands of 32 columns have room."""
+    most = 128 if 2 * 2 * 128 * 32 * T.bytes <= shared_bytes else 64
+    return min(most, max(16, next_pow2(n)))
+
+
+def rows_of(P, Q, TA, T, shared_bytes):
+    """Rows of a tile of c."""
+    return side_of(Q if TA else P, T, shared_bytes)
+
+
+def columns_of(R, S, TB, T, shared_bytes):
+    """Columns of a tile of c."""
+    return side_of(R if TB else S, T, shared_bytes)
+
+
+def hopper(m, n, TA):
+    """(BM, BN, BK, STAGES, CONSUMERS, TRANSPOSED, PERSISTENT) on sm_90, BK for 16-bit factors.
+
+    Measured on an H200. Few rows read weights as fast as memory gives them: one wave of groups,
+    many bytes under way, and up to 48 rows as columns of the transpose. Many rows take the widest
+    product of a warpgroup that leaves no processor without a tile.
+    """
+    side = next((s for s in (256, 128) if cdiv(n, s) >= 96), 64)
+    if m <= 48 and not TA:
+        rows = 16 if m <= 16 else 32 if m <= 32 else 48
+        return rows, side, *{256: (64, 5, 4), 128: (128, 4, 2), 64: (256, 4, 1)}[side], 1, 0
+    if m <= 64:
+        if side == 256:
+            return 64, 256, 64, 4, 4, 1, 0
+        return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 1, 0)
+    if m <= 128 and side < 256:
+        if side == 128:
+            return 128, 128, 128, 3, 2, 0, 0
+        return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 0, 0)
+    side = next((s for s in (256, 128) if cdiv(m, 128) * cdiv(n, s) >= 112), 64)
+    return 128, side, 64, {256: 3, 128: 6}.get(side, 8), 2, 0, 132
+
+
+def hopper_entry(number):
+    """The function that a schedule calls for one number of `hopper`."""
+
+    def entry(P, Q, R, S, TA, TB, T, MATH, shared_bytes):
+        m, n = Q if TA else P, R if TB else S
+        if T is f32 and (MATH != "tf32" or TA or not TB):
+            sides = (side_of(m, T, shared_bytes), side_of(n, T, shared_bytes))
+            return (*sides, 32, 2, 0, 0, 132)[number]
+        found = hopper(m, n, TA)[number]
+        return found // 2 if T is f32 and number == 2 else found
+
+    return entry
+
+
+HOPPER = {
+    name: hopper_entry(number)
+    for number, name in enumerate(
+        ("BM", "BN", "BK", "STAGES", "CONSUMERS", "TRANSPOSED", "PERSISTENT")
+    )
+}
+
+
+SPLIT = {
+    "BK": lambda T: 32 if T is f32 else 128,
+    "STAGES": lambda T, BM, BN: 2 if T is f32 else 200 * 1024 // ((BM + BN) * 128 * T.bytes),
+}
+"""The schedule of sm_90 where k is divided."""
+
+
+def chained(CHAIN, BK, MATH):
+    """Tiles of k whose products make one chain; 0: all of them."""
+    return max(1, CHAIN // BK) if CHAIN and MATH != "tf32" else 0
+
+
+@inline(exact=True)
+def compensated(total, part):
+    """total + part, and what is lost when that is rounded: 0 where it is not finite."""
+    new = total + part
+    return new, where(abs(new) < inf, part - (new - total), 0.0)
+
+
+@inline
+def turn(A, B, m, n, k, acc, form):
+    """acc plus the products of one tile of k."""
+    TA, TB, MATH = form
+    x = A[k, m].T if TA else A[m, k]
+    y = B[n, k].T if TB else B[k, n]
+    return mma(x, y, acc, math=MATH)
+
+
+@inline
+def summed(A, B, m, n, low, high, shape, STAGES, some, form):
+    """The sum of a tile of c over the tiles low .. high - 1 of k, in f32.
+
+    `some` tiles (0: all) make a chain; the sums of chains are added with compensation.
+    """
+    acc = zeros(shape, f32)
+    if some:
+        lost = zeros(shape, f32)
+        for first in range(low, high, some):
+            for k in pipelined(first, minimum(first + some, high), stages=STAGES):
+                lost = turn(A, B, m, n, k, lost, form)
+            acc, lost = compensated(acc, lost)
+    else:
+        for k in pipelined(low, high, stages=STAGES):
+            acc = turn(A, B, m, n, k, acc, form)
+    return acc
+
+
+@inline
+def activated(x, ACT, T):
+    """ACT of x; in 16 bits by the fast functions, whose error the store rounds away."""
+    if ACT == "relu":
+        return relu(x)
+    if ACT == "silu":
+        return silu(x) if T is f32 else fast_silu(x)
+    if ACT == "gelu_tanh":
+        return gelu_tanh(x) if T is f32 else fast_gelu_tanh(x)
+    return gelu_erf(x) if ACT == "gelu_erf" else x
+
+
+@inline
+def finish(acc, alpha, bias, old, beta, ACT, T):
+    """ACT(alpha acc + bias) + beta old; what is None is left out."""
+    if alpha is not None:
+        acc = acc * alpha
+    if bias is not None:
+        acc = acc + bias
+    acc = activated(acc, ACT, T)
+    if old is not None:
+        acc = acc + (old if beta is None else old * beta)
+    return acc

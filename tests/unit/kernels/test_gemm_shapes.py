@@ -1,0 +1,136 @@
+"""`gemm` at ragged sizes and at every value of its schedule, on the roads of a machine without GPU.
+
+A few of the sizes run always; all pairs of them, and the text roads, wait for `make full`.
+"""
+
+from collections.abc import Callable
+from itertools import product as every
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iron import compiler
+from iron.check.cases import run_case
+from iron.check.expand import ConcreteCase
+from iron.check.generate.agree import TEXTS
+from iron.ir.host import evaluate
+from iron.kernels.gemm.gemm import gemm, operands
+from iron.lang import DOT, bf16, f16, f32
+from iron.lang.suite import Case
+from iron.runtime.drivers.cpu import CpuDriver
+from tests.unit.front.trial import read
+
+SIDES = (1, 7, 31, 33, 97, 104, 1000)
+DTYPES = (f32, f16, bf16)
+MOST_ON_TEXT = 2**21
+"""Products that fibres and a software device compute in a second or so."""
+
+
+def pairs() -> list[tuple[int, int, int]]:
+    """Triples of `SIDES` in which every pair of sizes meets in every pair of places."""
+    many = range(len(SIDES))
+    return [(SIDES[i], SIDES[j], SIDES[(i + j) % len(SIDES)]) for i, j in every(many, many)]
+
+
+def cased(M: int, N: int, K: int, number: int, **consts: Any) -> ConcreteCase:
+    """A case of these sizes; the number chooses dtype and which operands are turned."""
+    axes = {"M": M, "N": N, "K": K, "TA": number % 2, "TB": number // 2 % 2, **consts}
+    case = Case({}, DOT, lambda rng, M, N, K, TA, TB: operands(rng, M, N, K, TA, TB))
+    return ConcreteCase(gemm, case, axes, {"T": DTYPES[number % 3]}, {}, {}, {})
+
+
+SHAPES = [cased(*shape, number) for number, shape in enumerate(pairs())]
+FEW = [c for c in SHAPES if np.prod([c.axes[n] for n in "MNK"]) <= MOST_ON_TEXT]
+
+
+def spread(cases: list[ConcreteCase], step: int) -> list[Any]:
+    """The cases, all but every so-many-th marked slow."""
+    slow = pytest.mark.slow
+    return [
+        pytest.param(c, id=c.label, marks=() if i % step == step // 2 else slow)
+        for i, c in enumerate(cases)
+    ]
+
+
+def test_all_pairs_meet():
+    for one, two in ((0, 1), (0, 2), (1, 2)):
+        assert {(t[one], t[two]) for t in pairs()} == set(every(SIDES, SIDES))
+
+
+@pytest.mark.parametrize("road", ["interp", "cpu"])
+@pytest.mark.parametrize("case", spread(SHAPES, 8))
+def test_ragged_sizes(case: ConcreteCase, road: str):
+    verdict = run_case(case, road)
+    assert verdict.ok, verdict.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("case", FEW, ids=lambda c: c.label)
+def test_ragged_sizes_on_text(case: ConcreteCase, text: str):
+    verdict = run_case(case, text)
+    assert verdict.ok, verdict.message
+
+
+@pytest.mark.slow
+@pytest.mark.device("vulkan")
+@pytest.mark.parametrize("case", FEW, ids=lambda c: c.label)
+def test_ragged_sizes_on_vulkan(case: ConcreteCase):
+    verdict = run_case(case, "vulkan")
+    assert verdict.ok, verdict.message
+
+
+# --- schedules ------------------------------------------------------------------------------------
+
+SPACE = [
+    cased(70, 150, 97, number, **dict(zip(gemm.tune, values, strict=True)))
+    for number, values in enumerate(every(*gemm.tune.values()))
+]
+
+
+@pytest.mark.parametrize("road", ["interp", "cpu"])
+@pytest.mark.parametrize("case", spread(SPACE, 18))
+def test_every_schedule_computes_the_same(case: ConcreteCase, road: str):
+    verdict = run_case(case, road)
+    assert verdict.ok or verdict.refused == "E0501", verdict.message
+
+
+def test_most_schedules_fit():
+    """So that the test above is no test of refusals."""
+    verdicts = [run_case(case, "cpu") for case in SPACE[9::18]]
+    assert sum(v.ok for v in verdicts) > len(verdicts) / 2
+
+
+@pytest.mark.parametrize("CHAIN", [0, 16, 64, 1000])
+def test_every_length_of_a_chain(CHAIN: int):
+    assert run_case(cased(9, 40, 333, CHAIN, CHAIN=CHAIN), "cpu").status == "pass"
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_passes_keep_every_bit(number: int, monkeypatch: pytest.MonkeyPatch):
+    """What only makes code faster changes nothing that the CPU computes."""
+    rng, (m, n, k), T = np.random.default_rng(number), (33, 70, 97), DTYPES[number % 3]
+    ta, tb = number % 2, number // 2 % 2
+    shapes = {"a": (k, m) if ta else (m, k), "b": (n, k) if tb else (k, n), "bias": (n,)}
+    given = {name: rng.normal(size=s).astype(T.np) for name, s in shapes.items()}
+    given["c"] = np.full((m, n), np.nan, T.np)
+    road = CpuDriver()
+    consts = {"TA": ta, "TB": tb, "ACT": "silu", "BM": 32, "BN": 64, "CHAIN": 64 * (number % 2)}
+    kernel = read(gemm, road.target().simd, **given, **consts)
+    dims = dict(zip("PQRS", (*shapes["a"], *shapes["b"]), strict=True))
+    grid, _ = evaluate(kernel, {}, dims)
+    left = []
+    for names in (None, ("fuse", "elementary")):
+        if names:
+            monkeypatch.setattr(compiler, "passes_for", only(names, compiler.passes_for))
+        arrays = {name: held.copy() for name, held in given.items()}
+        road.load(compiler.lower(kernel, road.target())).bind(arrays, {}, dims, grid)()
+        left.append(arrays["c"])
+    assert not np.isnan(left[0].astype(np.float32)).any()
+    assert left[0].tobytes() == left[1].tobytes()
+
+
+def only(names: tuple[str, ...], passes: Callable[..., Any]) -> Callable[..., Any]:
+    """The passes of these names."""
+    return lambda target: tuple(p for p in passes(target) if p[0] in names)
