@@ -78,7 +78,16 @@ def alive(name: str) -> set[str]:
 
 
 SLOW = {
-    *("gemm", "qmv", "qmv_codes", "quantize", "quantize_affine", "top_k_mask"),
+    *(
+        "gemm",
+        "gemm_parts",
+        "gemm_scaled",
+        "qmv",
+        "qmv_codes",
+        "quantize",
+        "quantize_affine",
+        "top_k_mask",
+    ),
     *("sdpa_decode", "sdpa_decode_split", "sdpa_prefill", "sdpa_prefill_varlen"),
 }
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in KERNELS]
