@@ -15,9 +15,16 @@ def tile_side(D, E, T, shared_bytes):
 
 
 def hopper_side(D, E, T, shared_bytes):
-    """128 where bulk copies of 128 bytes move heads of at most 128 elements of 16 bits."""
-    whole = T.bytes == 2 and D % 64 == 0 and E % 64 == 0 and max(D, E) <= 128
+    """128 where bulk copies of 128 bytes move heads of at most 256 elements of 16 bits."""
+    whole = T.bytes == 2 and D % 64 == 0 and E % 64 == 0 and max(D, E) <= 256
     return 128 if whole else tile_side(D, E, T, shared_bytes)
+
+
+def hopper_keys(D, E, T, shared_bytes):
+    """Keys of a tile beside 128 queries: as many as leave room for two tiles of k and of v."""
+    if hopper_side(D, E, T, shared_bytes) < 128:
+        return tile_side(D, E, T, shared_bytes)
+    return 128 if max(D, E) <= 128 else 96 if max(D, E) <= 192 else 64
 
 
 @inline
