@@ -43,11 +43,12 @@ class Box:
 
 
 class Boxes:
-    """The boxes of one program."""
+    """The boxes of a program that was made from `source`, whose reads it has, by their sites."""
 
-    def __init__(self, program: Kernel) -> None:
+    def __init__(self, source: Kernel, program: Kernel) -> None:
+        self.source = source
         self.program = program
-        self._known: Ranges | None = None
+        self._known: dict[Kernel, Ranges] = {}
 
     @staticmethod
     def turned(op: Op) -> bool:
@@ -97,10 +98,18 @@ class Boxes:
         return tuple(sizes), ended
 
     def _inside(self, op: Op, operand: int) -> None:
-        """A copy knows where a view ends; it is never asked for what lies before its begin."""
-        if self._known is None:
-            self._known = ranges(self.program)
-        found = self._known.at(op, operand)
+        """A copy knows where a view ends; it is never asked for what lies before its begin.
+
+        A read is looked up as it was written: its copies have its places, under other names.
+        """
+        kernel = self.program
+        if op.name == "tile_read":
+            kernel, site = self.source, op.attr("site")
+            reads = (o for o in kernel.body.walk() if o.name == "tile_read")
+            op = next(o for o in reads if o.attr("site") == site)
+        if kernel not in self._known:
+            self._known[kernel] = ranges(kernel)
+        found = self._known[kernel].at(op, operand)
         if found is None or found.low < 0:
             raise Refused("a view with an end of its own may be read before its begin")
 

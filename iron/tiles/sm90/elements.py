@@ -138,16 +138,39 @@ class Elements(Consumer):
 
     def read(self, op: Op, place: Place) -> Value:
         """A load where the view has the element, else 0."""
-        b, t = self.b, op.args[0].type
-        assert isinstance(t, Tensor)
-        if t.space not in ("in", "table"):
-            raise Refused("it reads what it may have written")
-        at, exists = self.spot(op, place)
+        _readable(op)
+        return self.loaded(op, *self.spot(op, place))
+
+    def gather(self, op: Op, place: Place) -> Value:
+        """A load where the view has the element and it is kept, else 0."""
+        b, t = self.b, _readable(op)
+        count = len(op.attr("axes"))
+        index = [self.integer(v) for v in op.args[1 : 1 + t.rank]]
+        wanted, extents = op.args[1 + t.rank :][:count], op.args[1 + t.rank + count : -1]
+        exists = self.lone(op.args[-1], place)
+        for j, axis in enumerate(op.attr("axes")):
+            held = wanted[j]
+            u = self.lone(held, place) if isinstance(held.type, Tile) else self.values[held]
+            if element(held.type).bits > 32:
+                raise Refused("an index has 64 bits")
+            u = u if u.type is i32 else b.emit("cast", u, attrs=(i32,))
+            exists = b.emit("and", exists, self.inside(u, extents[j]))
+            moved = b.emit("mul", u, self.number(op.attr("steps")[j]))
+            index[axis] = b.emit("add", index[axis], moved)
+        return self.loaded(op, index, exists)
+
+    def inside(self, u: Value, extent: Value) -> Value:
+        """0 <= u < extent."""
+        b = self.b
+        return b.emit("and", b.emit("ge", u, self.number(0)), b.emit("lt", u, self.integer(extent)))
+
+    def loaded(self, op: Op, at: list[Value], exists: Value) -> Value:
+        """The element of an access, or 0."""
+        b = self.b
         with b.block() as then:
-            loaded = b.emit("load", self.values[op.args[0]], *at, attrs=(0,))
-            b.emit_all("yield", (loaded,))
+            b.emit_all("yield", (b.emit("load", self.values[op.args[0]], *at, attrs=(0,)),))
         with b.block() as other:
-            b.emit_all("yield", (b.const(0, t.elem),))
+            b.emit_all("yield", (b.const(0, element(op.args[0].type)),))
         (made,) = b.emit_all("if", (exists,), (), (then, other))
         return made
 
@@ -164,14 +187,19 @@ class Elements(Consumer):
         exists = b.const(True, bool_)
         for j, axis in enumerate(axes):
             u = b.emit("add", self.integer(first[j]), place[j])
-            for known in (
-                b.emit("ge", u, self.number(0)),
-                b.emit("lt", u, self.integer(extent[j])),
-            ):
-                exists = b.emit("and", exists, known)
+            exists = b.emit("and", exists, self.inside(u, extent[j]))
             moved = b.emit("mul", u, self.number(op.attr("steps")[j]))
             index[axis] = b.emit("add", index[axis], moved)
         return index, exists
+
+
+def _readable(op: Op) -> Tensor:
+    """The tensor of an access, which the kernel does not write."""
+    t = op.args[0].type
+    assert isinstance(t, Tensor)
+    if t.space not in ("in", "table"):
+        raise Refused("it reads what it may have written")
+    return t
 
 
 def _elementwise(op: Op) -> bool:
@@ -213,4 +241,5 @@ _RULES = {
     "tile_broadcast": Elements.broadcast,
     "tile_transpose": Elements.transpose,
     "tile_read": Elements.read,
+    "tile_gather": Elements.gather,
 }

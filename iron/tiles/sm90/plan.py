@@ -70,7 +70,7 @@ class Plan:
     boxes: Boxes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.boxes = Boxes(self.program)
+        self.boxes = Boxes(self.kernel, self.program)
 
     def ring_of(self, site: int) -> Ring:
         """The ring of a staged site."""

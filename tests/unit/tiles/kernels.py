@@ -169,6 +169,26 @@ def epilogues(
 
 
 @kernel
+def slanted(
+    a: In[T, M, K],
+    b: In[T, N, K],
+    table: In[f32, L],
+    c: Out[T, M, N],
+    *,
+    BM: Const = 64,
+    BN: Const = 64,
+):
+    """c = a @ b.T + table[3 + column - row], where the table has that and the column is not 5."""
+    A, B, C = a.tiles(BM, 64), b.tiles(BN, 64), c.tiles(BM, BN)
+    m, n = groups(*C.grid)
+    acc = zeros((BM, BN), f32)
+    for k in pipelined(A.grid[1], stages=2):
+        acc = mma(A[m, k], B[n, k].T, acc)
+    rows, cols = m * BM + iota(BM)[:, None], n * BN + iota(BN)[None, :]
+    C[m, n] = (acc + table.gather(3 + cols - rows, keep=cols != 5)).to(T)
+
+
+@kernel
 def parts(
     a: In[T, M, K],
     b: In[T, N, K],

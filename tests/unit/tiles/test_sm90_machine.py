@@ -97,6 +97,20 @@ def test_epilogues(consts):
     assert np.array_equal(arrays["c"], np.where(above, wanted, 7.0).astype(bf16.np))
 
 
+@pytest.mark.parametrize("consts", [{}, {"BM": 32, "BN": 128}])
+def test_gathers(consts):
+    m, n, k, size = 70, 72, 72, 90
+    arrays = {"a": kernels.small(RNG, m, k), "b": kernels.small(RNG, n, k)}
+    arrays |= {"table": kernels.small(RNG, size, dtype=f32), "c": kernels.empty(m, n)}
+    made = kernels.special(kernels.slanted, arrays, **consts)
+    play(made, arrays, {"M": m, "N": n, "K": k, "L": size})
+    a, b = (arrays[x].astype(np.float32) for x in "ab")
+    at = 3 + np.arange(n) - np.arange(m)[:, None]
+    there = (at >= 0) & (at < size) & (np.arange(n) != 5)
+    wanted = a @ b.T + np.where(there, arrays["table"][np.clip(at, 0, size - 1)], 0)
+    assert np.array_equal(arrays["c"], wanted.astype(bf16.np))
+
+
 @pytest.mark.parametrize(
     ("dtype", "consts"),
     [
