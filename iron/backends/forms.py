@@ -37,7 +37,8 @@ class Form(Generic[C]):
     """A kernel, its code and what a launch of it needs.
 
     `aligned` gives the bytes that the address of each row of a parameter is a multiple of, `unit`
-    the parameters whose last axis has stride 1. A `regrouped` form has its own number of groups and
+    the parameters whose last axis has stride 1, `preceded` the axes as long as which there are
+    addresses before their parameter. A `regrouped` form has its own number of groups and
     its own requirements: those of `kernel`.
     """
 
@@ -46,6 +47,7 @@ class Form(Generic[C]):
     aligned: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     unit: frozenset[str] = frozenset()
     regrouped: bool = False
+    preceded: tuple[tuple[str, int], ...] = ()
 
 
 def forms(kernel: Kernel, write: Write[C]) -> Iterator[Form[C]]:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from iron.backends.cuda_code import code_of
+from iron.backends.forms import Form
 from iron.compiler import lower
+from iron.runtime.drivers.choice import Choice, Place
 from iron.runtime.drivers.cuda import CudaDriver
 from iron.runtime.drivers.cuda_api import Api
 from iron.targets.nvidia import SM_90A
@@ -109,6 +111,15 @@ def test_ends_of_their_own_are_an_axis_more():
             moved = length - end + row
             assert encoded.made.address + (moved + end) * step == at + row * step
             assert (0 <= moved < length) == (row < end)
+
+
+@pytest.mark.parametrize(("address", "wanted"), [(4095, "plain"), (4096, "ended")])
+def test_a_map_does_not_begin_before_all_addresses(product, address, wanted):
+    """128 rows of 32 bytes lie between the begin of the map and the array's."""
+    placed = {"a": Place(address, 2, (128, 16), (16, 1))}
+    forms = [Form(product, "ended", preceded=(("a", 0),)), Form(product, "plain")]
+    found, _ = Choice(iter(forms)).of(placed, {}, {}, (1,))
+    assert found.code == wanted
 
 
 def test_one_row_and_no_depth(product):

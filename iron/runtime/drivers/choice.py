@@ -29,6 +29,10 @@ class Place:
             n == 1 or s * self.size % bytes == 0 for n, s in rows
         )
 
+    def room(self, axis: int) -> bool:
+        """True when as many addresses lie before the array as the steps along an axis take."""
+        return self.pointer >= self.shape[axis] * self.strides[axis] * self.size
+
     @property
     def straight(self) -> bool:
         """True when neighbours along the last axis are neighbours in memory."""
@@ -61,6 +65,8 @@ class Choice(Generic[C]):
             if not all(places[n].aligned(size) for n, size in form.aligned.items()):
                 continue
             if not all(places[n].straight for n in form.unit):
+                continue
+            if not all(places[n].room(axis) for n, axis in form.preceded):
                 continue
             if not form.regrouped:
                 return form, grid
