@@ -1,7 +1,9 @@
 """What the machine can do at all, measured in the same turns as the kernels it is the limit of.
 
 Copy and read rates come from plain kernels over memory that no cache holds, the arithmetic rate
-from fused multiply-adds in registers, the floor of a launch from a kernel that does nothing.
+from fused multiply-adds in registers, the floor of a launch from a kernel that does nothing. Rows
+of many operations a byte have one more: a library's rate at a large product of matrices in their
+dtype, since multiply-adds in registers do not reach the units for matrices.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ import numpy as np
 
 from iron.bench import streams
 from iron.bench.measure import Contender, Protocol
+from iron.bench.peers.record import Subject, peers_of
 from iron.bench.spread import Spread
+from iron.dtypes import DType
 from iron.runtime.current import use
 from iron.runtime.driver import Driver
+from iron.runtime.drivers.cpu_pool import thread_count
 
 HOST_STREAM = 16 << 20
 DEVICE_STREAM = 128 << 20
@@ -28,6 +33,9 @@ DEVICE_FLUSH = 256 << 20
 
 HOST_LEAST = 64 << 20
 ROW = 1 << 14
+MATRIX = {"cpu": 1024, "gpu": 8192, "software": 64}
+"""The side of the matrices whose product is the ceiling of matrix units."""
+
 FMA_ROWS = {"cpu": 256, "gpu": 4096, "software": 4}
 CHAINS = 12
 TURNS = 4096
@@ -35,21 +43,32 @@ TURNS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """Rates of the machine: bytes a second, f32 operations a second, seconds of a launch."""
+    """Rates of the machine: bytes a second, operations a second in f32, seconds of a launch.
+
+    `matrix` is the operations a second of a product of matrices in a row's dtype, or 0.
+    """
 
     copy: float
     read: float
     flops: float
     launch: float
+    matrix: float = 0.0
+
+    @property
+    def operations(self) -> float:
+        """The operations a second that bound a row."""
+        return max(self.flops, self.matrix)
 
     def document(self) -> dict[str, float]:
-        """The rates by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """The rates that were measured, by name."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: rate for name, rate in found.items() if rate}
 
 
 def read(document: Mapping[str, float]) -> Ceilings:
     """The rates from `Ceilings.document`."""
-    return Ceilings(**{name: document[name] for name in Ceilings.__dataclass_fields__})
+    known = {n: document[n] for n in Ceilings.__dataclass_fields__ if n != "matrix"}
+    return Ceilings(**known, matrix=document.get("matrix", 0.0))
 
 
 def best(found: list[Ceilings]) -> Ceilings:
@@ -59,6 +78,7 @@ def best(found: list[Ceilings]) -> Ceilings:
         max(c.read for c in found),
         max(c.flops for c in found),
         min(c.launch for c in found),
+        max(c.matrix for c in found),
     )
 
 
@@ -68,9 +88,11 @@ class Scale:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self._flush: Callable[[], Any] | None = None
+        self._products: dict[DType, Callable[[], Any] | None] = {}
         count = HOST_STREAM if _on_host(driver) else DEVICE_STREAM
         self._bytes = 4 * count
         family = "software" if software(driver) else driver.target().family
+        self._side = MATRIX[family]
         with use(driver):
             x = driver.upload(np.ones(count, np.float32))
             y = driver.upload(np.zeros(count, np.float32))
@@ -89,18 +111,37 @@ class Scale:
             }
         self.nothing = self._calls["launch"]
 
-    def contenders(self) -> list[Contender]:
-        """The kernels to take along in every measurement."""
-        return [Contender(f"ceiling {n}", call, True) for n, call in self._calls.items()]
+    def contenders(self, product: DType | None = None) -> list[Contender]:
+        """What to take along in every measurement; a product of matrices of a dtype, if given."""
+        calls = dict(self._calls)
+        if product is not None and (call := self._product(product)) is not None:
+            calls["matrix"] = call
+        return [Contender(f"ceiling {n}", call, True) for n, call in calls.items()]
+
+    def _product(self, dtype: DType) -> Callable[[], Any] | None:
+        """A product of square matrices by the first library that has one for this device."""
+        if dtype not in self._products:
+            self._products[dtype] = None
+            for peer, _ in peers_of("matrix product", self.driver.device, ()):
+                sizes = {"SIDE": self._side}
+                subject = Subject({}, {}, {"T": dtype}, sizes, self.driver.device, thread_count())
+                if (attempt := peer.make(subject)) is not None:
+                    self._products[dtype] = attempt.call
+                    break
+        return self._products[dtype]
 
     def rates(self, spreads: Mapping[str, Spread]) -> Ceilings:
         """The ceilings that their timings say."""
-        seconds = {name: spreads[f"ceiling {name}"].median for name in self._calls}
+        prefix = "ceiling "
+        seconds = {
+            n.removeprefix(prefix): s.median for n, s in spreads.items() if n.startswith(prefix)
+        }
         return Ceilings(
             2 * self._bytes / seconds["copy"],
             self._bytes / seconds["read"],
             self._flops / seconds["flops"],
             seconds["launch"],
+            2 * self._side**3 / seconds["matrix"] if "matrix" in seconds else 0.0,
         )
 
     def protocol(self, cold: bool, **limits: Any) -> Protocol:

@@ -109,7 +109,7 @@ def _machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
 def _limit(row: Mapping[str, Any], ceilings: Ceilings) -> float:
     moved = row["read"] + row["written"]
     memory = ceilings.read if row["written"] < 0.1 * row["read"] else ceilings.copy
-    return max(moved / memory, (row["flops"] or 0.0) / ceilings.flops, ceilings.launch, TINY)
+    return max(moved / memory, (row["flops"] or 0.0) / ceilings.operations, ceilings.launch, TINY)
 
 
 def _notes(before: Document, after: Document) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from iron.bench.spread import Spread
 from iron.bench.verify import Verified, allowance, difference, verify
 from iron.check.prepare import Given, arguments, given, output_dtype
 from iron.check.tolerance import Array
+from iron.dtypes import DType
 from iron.errors import KernelError
 from iron.quant.tensor import QTensor
 from iron.runtime.current import use
@@ -29,6 +30,9 @@ from iron.runtime.driver import Driver
 from iron.runtime.drivers.cpu_pool import thread_count
 
 OURS = "iron"
+
+MANY = 8.0
+"""Operations a byte from which a row is held against a product of matrices."""
 
 Row = dict[str, Any]
 
@@ -91,7 +95,8 @@ def contest(
             reports.append(said)
     contenders = [Contender(OURS, call.handle)]
     contenders += [Contender(e.peer.name, e.attempt.call, beside=e.beside) for e in entries]
-    contenders += scale.contenders()
+    product = None if options.peers == ("none",) else call.product()
+    contenders += scale.contenders(product)
     timings, protocol = Timings(), scale.protocol(options.cold, **options.limits)
     for turn, turns in measure(driver, contenders, protocol, timings):
         if turn % 4 == 0:
@@ -153,6 +158,12 @@ class Call:
     def flops(self) -> float | None:
         """Declared operations."""
         return self._counted(self.point.bench.flops)
+
+    def product(self) -> DType | None:
+        """The dtype of the call, where its operations a byte ask for units of matrices."""
+        flops, moved = self.flops() or 0.0, sum(self.moved())
+        floats = [t for t in self.point.case.dtypes.values() if t.is_float]
+        return floats[0] if floats and flops > MANY * moved else None
 
     def _counted(self, count: Callable[..., float] | None) -> float | None:
         if count is None:

@@ -85,7 +85,7 @@ def figures(row: Row, top: Ceilings) -> Figures:
     moved, flops = row["read"] + row["written"], row["flops"]
     memory = _memory(row, here)
     rate, operations = moved / time.median, flops / time.median if flops else None
-    limit = max(moved / memory, flops / here.flops if flops else 0.0)
+    limit = max(moved / memory, flops / here.operations if flops else 0.0)
     share = limit / time.median
     best = best_peer(row)
     ratio = best.time.median / time.median if best else None
@@ -94,7 +94,7 @@ def figures(row: Row, top: Ceilings) -> Figures:
         rate / 1e9,
         operations / 1e9 if operations else None,
         rate / memory,
-        operations / here.flops if operations else None,
+        operations / here.operations if operations else None,
         flops / moved if flops and moved else None,
         limit,
         share,
@@ -138,7 +138,7 @@ def bottleneck(row: Row, ceilings: Ceilings, share: float) -> str:
         return "occupancy"
     moved, flops = row["read"] + row["written"], row["flops"] or 0.0
     memory = moved / _memory(row, ceilings)
-    return "memory" if memory >= flops / ceilings.flops else "arithmetic"
+    return "memory" if memory >= flops / ceilings.operations else "arithmetic"
 
 
 def doubts(row: Row, top: Ceilings) -> tuple[str, ...]:
@@ -149,8 +149,9 @@ def doubts(row: Row, top: Ceilings) -> tuple[str, ...]:
     if row["cache"] == "cold" and moved / seconds > OVER * memory:
         times = moved / seconds / memory
         found.append(f"moves {times:.2f} times what the memory can")
-    if row["flops"] and row["flops"] / seconds > OVER * top.flops and not row.get("matrix"):
-        times = row["flops"] / seconds / top.flops
+    most = max(top.flops, ceilings_of.read(row["ceilings"]).matrix)
+    if row["flops"] and row["flops"] / seconds > OVER * most:
+        times = row["flops"] / seconds / most
         found.append(f"computes {times:.2f} times what the device can")
     if row["time"]["cv"] > UNSTEADY:
         found.append(f"unsteady: cv {100 * row['time']['cv']:.0f} %")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -345,6 +346,26 @@ def _(s: Subject) -> Attempt | None:
     return Attempt(call, lambda: _hosted(s, into))
 
 
+@formula("gemm")
+def _(s: Subject, torch: Any) -> Formula | None:
+    extra = (s.bias, s.residual, s.alpha, s.beta)
+    if any(e is not None for e in extra) or {"ACT", "MATH"} & s.consts.keys():
+        return None
+    a, b = _inputs(s, "a", "b")
+    x, y = a.T if s.consts["TA"] else a, b.T if s.consts["TB"] else b
+    return Formula(torch.matmul, (x, y), lambda c: torch.matmul(x, y, out=c))
+
+
+@LIBRARY.peer("matrix product")
+def _(s: Subject) -> Attempt | None:
+    """The ceiling of matrix units; the operands are random, since zeros take less power."""
+    torch, _ = _prepared(s)
+    kind = tensor(np.zeros(1, s.dtypes["T"].np), "cpu").dtype
+    side = (s.consts["SIDE"], s.consts["SIDE"])
+    x, y, z = (torch.randn(side, device=s.device).to(kind) for _ in range(3))
+    return Attempt(lambda: torch.matmul(x, y, out=z), dict)
+
+
 # --- attention ------------------------------------------------------------------------------------
 
 
@@ -362,6 +383,28 @@ def _(s: Subject, torch: Any) -> Formula | None:
         return attend(q[:, :, None], k, v, scale=scale, enable_gqa=grouped)[:, :, 0]
 
     return Formula(one, _inputs(s, "q", "k", "v"))
+
+
+@LIBRARY.peer("sdpa_prefill")
+def _(s: Subject) -> Attempt | None:
+    """By cuDNN on a GPU, where that can, else by flash attention."""
+    plain = all(x is None for x in (s.used, s.mask, s.sink)) and not s.softcap and not s.window
+    causal = bool(s.consts.get("CAUSAL"))
+    if not plain or (causal and s.q.shape[2] != s.k.shape[2]):
+        return None
+    torch, _ = _prepared(s)
+    attention, given = torch.nn.attention, _inputs(s, "q", "k", "v")
+    wanted = [getattr(attention.SDPBackend, f"{n}_ATTENTION") for n in ("CUDNN", "FLASH")]
+    how = {"is_causal": causal, "scale": float(s.scale)}
+    how["enable_gqa"] = s.q.shape[1] != s.k.shape[1]
+    last: list[Any] = [None]
+
+    def call() -> None:
+        chosen = attention.sdpa_kernel(wanted, set_priority=True)
+        with nullcontext() if s.device == "cpu" else chosen:
+            last[0] = torch.nn.functional.scaled_dot_product_attention(*given, **how)
+
+    return Attempt(call, lambda: _hosted(s, last[0]))
 
 
 @formula("rope")

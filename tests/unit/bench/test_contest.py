@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,27 @@ def test_a_row(monkeypatch: pytest.MonkeyPatch):
     assert 0 <= found["verified"]["worst"] <= 1
     assert found["ceilings"]["copy"] == pytest.approx((1 << 19) / 3.4e-3, rel=0.02)
     assert found["host"]["cold bind"] > found["host"]["warm bind"] > 0
+
+
+@pytest.mark.parametrize(("flops", "measured"), [(100, True), (8, False)])
+def test_many_operations_a_byte_are_held_against_a_product(
+    flops: int, measured: bool, monkeypatch: pytest.MonkeyPatch
+):
+    made: list[Any] = []
+
+    def make(subject: Any) -> Attempt:
+        made.append((subject.dtypes["T"], subject.consts["SIDE"]))
+        return Attempt(lambda: None, dict)
+
+    library = Peer("library", "matrix product", make)
+    monkeypatch.setattr(ceilings, "peers_of", lambda *_: [(library, "1.0")])
+    monkeypatch.setattr(contest, "peers_of", lambda *_: [])
+    wanted = points(doubled)[1]
+    bench = replace(wanted.bench, flops=lambda N: flops * 8 * N)
+    found = run(Clockwork({}), replace(wanted, bench=bench), monkeypatch, peers=())
+    assert made == ([(f32, 1024)] if measured else [])
+    want = pytest.approx(2 * 1024**3 / 1e-3, rel=0.02) if measured else 0
+    assert found["ceilings"].get("matrix", 0) == want
 
 
 def test_a_bench_counts_its_own_bytes(monkeypatch: pytest.MonkeyPatch):

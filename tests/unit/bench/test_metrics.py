@@ -41,6 +41,17 @@ def test_arithmetic_bounds_what_computes_much():
     assert of.near
 
 
+def test_products_of_matrices_are_held_against_a_librarys():
+    above = row(1e-3, flops=900e6)
+    (doubt,) = figures(above, TOP).doubts
+    assert doubt.startswith("computes 4.5")
+    of = figures({**above, "ceilings": {**CEILINGS, "matrix": 1000e9}}, TOP)
+    assert of.doubts == ()
+    assert of.limit == pytest.approx(900e6 / 1000e9)
+    assert of.bottleneck == "arithmetic"
+    assert of.near
+
+
 @pytest.mark.parametrize(
     ("resources", "held"),
     [({"spill_bytes": 16}, "registers"), ({"occupancy": 12}, "occupancy"), ({}, "memory")],

@@ -73,7 +73,7 @@ def installed(compiled: bool) -> list[Any]:
         for device in DEVICES
         if library.version(device)
         for p in library.peers
-        if (p.name == COMPILED) == compiled
+        if (p.name == COMPILED) == compiled and p.kernel in KERNELS  # a ceiling is of no kernel
     ]
 
 
