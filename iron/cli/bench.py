@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -126,13 +127,14 @@ def run(
     )
     if tune or tuning.mode() == "on":
         _tune(replace(season, again=again), json, tune)
-    found = collect(season, tree, shown=not json)
+    kept = (lambda part: receipt.write(folder, part)) if keep else None
+    found = collect(season, tree, shown=not json, kept=kept)
+    if keep and found["rows"]:
+        receipt.write(folder, found)
     if output is not None:
         snapshot.save(found, output)
     if report is not None:
         _write(report, page(found))
-    if keep and found["rows"]:
-        receipt.write(folder, found)
     changes = _changes(folder, found, diff, baseline_ref, threshold)
     if json:
         print_json(found)
@@ -183,8 +185,17 @@ def campaign(
     )
 
 
-def collect(season: Season, tree: Tree, note: str = "", shown: bool = True) -> Document:
-    """Runs every bench; one line each as it is done on a terminal. Errors: E0803."""
+def collect(
+    season: Season,
+    tree: Tree,
+    note: str = "",
+    shown: bool = True,
+    kept: Callable[[Document], Any] | None = None,
+) -> Document:
+    """Runs every bench; one line each as it is done on a terminal. Errors: E0803.
+
+    `kept` gets the run so far after each row, so that one that is cut has lost nothing.
+    """
     out = console(stderr=True)
     rows: list[dict[str, Any]] = []
     faults: list[dict[str, str]] = []
@@ -207,6 +218,8 @@ def collect(season: Season, tree: Tree, note: str = "", shown: bool = True) -> D
                     continue
                 rows.append(timed.row)
                 machine = timed.machine
+                if kept is not None:
+                    kept(snapshot.document(season.backend, rows, faults, machine, tree, note))
                 if shown:
                     out.print(f"{timed.name}: {summary(timed.row)}", markup=False)
         except Lost as lost:

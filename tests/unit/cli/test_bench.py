@@ -9,6 +9,7 @@ import pytest
 
 from iron.bench.snapshot import load
 from iron.cli.app import run
+from iron.worker.season import Season
 
 KERNEL = """\"\"\"y[i] = 2 x[i].\"\"\"
 import ctypes, time
@@ -96,6 +97,20 @@ def test_files_tables_and_snapshots(project: Path, capsys: pytest.CaptureFixture
     assert run(["diff", "out.json", "snap.json", "--json"]) == 0
     changes = json.loads(capsys.readouterr().out)["changes"]
     assert [c["kind"] for c in changes] == ["same"] * 4
+
+
+def test_a_run_that_is_cut_leaves_its_receipt(project: Path, monkeypatch: pytest.MonkeyPatch):
+    add(project, "good")
+    whole = Season.run
+
+    def cut(season: Season):
+        yield next(whole(season))
+        raise RuntimeError("cut")
+
+    monkeypatch.setattr(Season, "run", cut)
+    assert run(["bench", *FAST, "--receipt"]) != 0
+    (receipt,) = (project / "baselines").glob("*/cpu.json")
+    assert len(load(receipt)["rows"]) == 1
 
 
 def test_a_dirty_tree_is_refused(project: Path, capsys: pytest.CaptureFixture[str]):
