@@ -66,6 +66,15 @@ class Figures:
     verdict: str
     near: bool
     doubts: tuple[str, ...]
+    launch: float
+
+    @property
+    def apart(self) -> float:
+        """`share` with the time of an empty launch set apart: what the kernel itself reaches.
+
+        At most 1: a launch overlaps with the first and last groups of a kernel.
+        """
+        return self.limit / max(self.limit, self.time.median - self.launch)
 
     @property
     def most(self) -> float | None:
@@ -104,6 +113,7 @@ def figures(row: Row, top: Ceilings) -> Figures:
         _verdict(time, best, ratio),
         NEAR <= share <= OVER,
         doubts(row, top),
+        here.launch,
     )
 
 

@@ -64,7 +64,7 @@ def derived(found: Document) -> list[tuple[Figures, tuple[str, ...]]]:
 
 
 def _derived(found: Figures, doubts: tuple[str, ...]) -> dict[str, Any]:
-    plain = ("rate", "gflops", "bandwidth", "arithmetic", "intensity", "limit", "share")
+    plain = ("rate", "gflops", "bandwidth", "arithmetic", "intensity", "limit", "share", "apart")
     return {
         **{name: getattr(found, name) for name in (*plain, "bottleneck", "ratio", "verdict")},
         "near_limit": found.near,

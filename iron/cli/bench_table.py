@@ -13,8 +13,8 @@ from iron.report.units import digits, percent, seconds, times
 
 PLAIN = ("kernel", "size", "time", "GB/s", "GFLOP/s", "best peer", "its time", "peer/iron",
          "of limit", "verdict")  # fmt: skip
-ROOFLINE = ("at most", "op/byte", "% BW", "% FLOP", "held by", "cold bind", "warm bind", "launch",
-            "registers", "spilled")  # fmt: skip
+ROOFLINE = ("at most", "but launch", "op/byte", "% BW", "% FLOP", "held by", "cold bind",
+            "warm bind", "launch", "registers", "spilled")  # fmt: skip
 TAILS = ("least", "p20", "p80", "p95", "p99", "cv", "n", "error")
 
 
@@ -57,6 +57,7 @@ def _line(row: Mapping[str, Any], of: Figures, verbose: int) -> list[str]:
     if verbose:
         cells += [
             times(of.most),
+            percent(of.apart),
             digits(of.intensity),
             percent(of.bandwidth),
             percent(of.arithmetic),

@@ -20,6 +20,13 @@ def test_rates_and_shares():
     assert not of.near
 
 
+def test_a_launch_is_set_apart_beside_the_share():
+    of = figures(row(4e-6, read=40e3, written=40e3, flops=None), TOP)
+    assert of.share == pytest.approx(2 / 4, rel=0.02)
+    assert of.apart == pytest.approx(2 / 3, rel=0.02)
+    assert figures(row(2.5e-6, read=40e3, written=40e3, flops=None), TOP).apart == 1
+
+
 def test_the_most_that_a_ratio_can_be():
     of = figures(row(1e-3, peers=[peer(2e-3)]), TOP)
     assert of.most == pytest.approx(2e-3 / (32e6 / 40e9), rel=0.02)
