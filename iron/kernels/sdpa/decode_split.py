@@ -207,6 +207,10 @@ sdpa_decode_two_pass.bench(
     flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
 )  # fmt: skip
 sdpa_decode_two_pass.bench(
+    B=1, H=32, G=8, S=32768, D=128, E=128, T=bf16, C=bf16, make=full,
+    flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
+)  # fmt: skip
+sdpa_decode_two_pass.bench(
     B=[1, 8], H=32, G=8, S=8192, D=128, E=128, T=bf16, C=bf16, make=full,
     flops=lambda B, H, S, D, E: 2 * B * H * S * (D + E),
 )  # fmt: skip
