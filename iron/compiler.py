@@ -25,12 +25,15 @@ def lower(
     A `target` keeps the functions that it approximates itself; without one all become bodies.
     `seconds` is filled with the time that the checks and each pass took. Errors, found before any
     pass: E0312 where threads part before a collective, E0404 for an index that is always outside,
-    and what `analysis.tiles` says of tile kernels. Without a target, and for the interpreter, tiles
+    E0602 for products of simdgroups on a target that has none in the form threads write them, and
+    what `analysis.tiles` says of tile kernels. Without a target, and for the interpreter, tiles
     stay as they are.
     """
     spent = {} if seconds is None else seconds
     started = perf_counter()
     check(kernel)
+    if target is not None and any(op.name == "simd_mma" for op in kernel.body.walk()):
+        target.need("simd_mma", f"`simd_mma` in {kernel.name}")
     source = kernel
     spent["check"] = perf_counter() - started
     for name, run in passes_of(kernel, target):

@@ -186,6 +186,16 @@ def simd_ballot(trace: Trace, x: object) -> Mask:
     return Mask(trace.emit("ballot", flag, surface="simd_ballot"))
 
 
+def simd_mma(trace: Trace, a: object, b: object, sums: object) -> list[Value]:
+    """`simd_mma(a, b, sums)`: signed bytes."""
+    given = [list(x) if isinstance(x, list | tuple) else [x] for x in (a, b, sums)]
+    if [len(x) for x in given] != [4, 2, 4]:
+        raise trace.fail("E0113", "`simd_mma` takes lists of 4 and 2 words and of 4 sums")
+    words = [as_value(trace, loaded(trace, x), u32) for x in (*given[0], *given[1])]
+    totals = [as_value(trace, loaded(trace, x), i32) for x in given[2]]
+    return list(trace.emit_all("simd_mma", (*words, *totals), ("i8", 8), surface="simd_mma"))
+
+
 def _atomic(kind: str) -> Handler:
     """`atomic_add(x, i, v)` and its kin."""
     name = f"atomic_{kind}"
@@ -221,4 +231,7 @@ def family() -> dict[Any, Handler]:
     return known | {getattr(LANG, f"atomic_{k}"): _atomic(k) for k in kinds}
 
 
-EMITTERS: tuple[Handler, ...] = (group_reduce, group_scan, group_xor, barrier, simd_ballot)
+EMITTERS: tuple[Handler, ...] = (
+    *(group_reduce, group_scan, group_xor),
+    *(barrier, simd_ballot, simd_mma),
+)

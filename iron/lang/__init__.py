@@ -101,6 +101,7 @@ from iron.lang.thread import (
     lane,
     shared,
     simd_ballot,
+    simd_mma,
     simd_width,
     thread,
 )
@@ -225,6 +226,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "simd_ballot",
+    "simd_mma",
     "simd_width",
     "sin",
     "sinh",

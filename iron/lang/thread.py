@@ -175,6 +175,26 @@ def simd_ballot(x: Value) -> LaneMask:
     raise outside("simd_ballot")
 
 
+def simd_mma(a: list[Value], b: list[Value], sums: list[Value]) -> list[Value]:
+    """sums + A B by 32 threads: A is 16 x 32 and B 32 x 8, both of signed bytes; sums are i32.
+
+    With g = thread % 32 // 4 and t = thread % 4 a thread gives, as u32 words of four bytes along
+    the inner axis, words t and t + 4 of rows g and g + 8 of A (word t of both rows first), then
+    words t and t + 4 of column g of B. It holds columns 2 t and 2 t + 1 of the sums of row g, then
+    of row g + 8. For targets with the feature `simd_mma`; elsewhere E0602.
+
+    >>> @kernel
+    ... def by_ones(x: In[u32, 16, 8], y: Out[i32, 16]):
+    ...     groups(1, threads=32)
+    ...     g, t = thread // 4, thread % 4
+    ...     a = [x[g + 8 * (i % 2), t + i // 2 * 4] for i in unrolled(4)]
+    ...     sums = simd_mma(a, [0x01010101, 0x01010101], [i32(0) for i in unrolled(4)])
+    ...     if t == 0:
+    ...         y[g], y[g + 8] = sums[0], sums[2]
+    """
+    raise outside("simd_mma")
+
+
 def atomic_add(x: View, index: Value, value: Value) -> Value:
     """x[index] += value without interruption; the old element.
 

@@ -30,7 +30,7 @@ APPROXIMATIONS = (
 
 
 def _gpu(name: str, shared_kib: int, *features: str) -> Target:
-    found = frozenset({"cuda", "integer_dot", *features})
+    found = frozenset({"cuda", "integer_dot", "simd_mma", *features})
     return Target(
         name, "gpu", SIMD, MAX_THREADS, shared_kib << 10, found,
         cpu=name, approximations=APPROXIMATIONS,

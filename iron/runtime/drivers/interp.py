@@ -45,7 +45,8 @@ class InterpreterDriver(HostDriver):
 
     def target(self) -> Target:
         """A machine without limits that matter."""
-        return Target("interpreter", "cpu", self.simd, 1024, 1 << 20)
+        features = frozenset({"simd_mma"})
+        return Target("interpreter", "cpu", self.simd, 1024, 1 << 20, features)
 
     def load(self, kernel: Kernel) -> Interpreted:
         """Nothing to compile."""

@@ -121,6 +121,7 @@ def test_kernel_only_names_are_refused_at_the_callers_line():
             (lang.group_scan, (lang.add, 0, f32(1))),
             (lang.group_xor, (f32(1), 1)),
             (lang.simd_ballot, (True,)),
+            (lang.simd_mma, ([], [], [])),
             (lang.atomic_add, (None, 0, 1)),
         ]
     ):

@@ -72,7 +72,7 @@ def test_example_runs(name: str, tmp_path):
 
 
 def test_most_thread_and_tile_functions_show_a_kernel():
-    assert len(WITH_KERNEL) == 24
+    assert len(WITH_KERNEL) == 25
 
 
 def test_a_wrong_example_is_seen(tmp_path):
