@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from iron.backends.clike.expression import Expr
+from iron.backends.clike import sums
 from iron.ir.core import Op
 from iron.ir.ops.matrix import TOTALS, words_of
-from iron.ir.types import element
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
@@ -94,12 +93,12 @@ def simd_mma(r: Renderer, op: Op) -> None:
     many = words_of(op.args)
     words = [r.expr(w).text for w in op.args[:many]]
     names = [
-        r.variable(element(s.type), result.name or "sum", r.expr(s).text)
+        sums.variable(r, s, result.name or "sum")
         for s, result in zip(op.args[many:], op.results, strict=True)
     ]
     r.line(f"iron_mma_{op.attr('elem')}({', '.join([*names, *words])});")
     for name, result in zip(names, op.results, strict=True):
-        r.expressions[result] = Expr(name)
+        sums.bind(r, result, name)
 
 
 RULES: dict[str, Callable[[Renderer, Op], None]] = {"simd_mma": simd_mma}

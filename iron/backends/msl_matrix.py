@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from iron.backends.clike import memory
+from iron.backends.clike import memory, sums
 from iron.backends.clike.expression import SUM, Expr
 from iron.ir.core import Op, Value
 from iron.ir.types import Matrix, Tensor, Type
@@ -51,7 +51,7 @@ def matrix_full(r: Renderer, op: Op) -> None:
     assert isinstance(t, Matrix)
     made = f"make_filled_simdgroup_matrix<{ELEMENTS[t.elem.name]}, {t.rows}, {t.columns}>"
     name = r.variable(t, result.name or "matrix", f"{made}({r.expr(op.args[0]).text})")
-    r.expressions[result] = Expr(name)
+    sums.bind(r, result, name)
 
 
 def matrix_load(r: Renderer, op: Op) -> None:
@@ -73,10 +73,10 @@ def matrix_store(r: Renderer, op: Op) -> None:
 def matrix_mma(r: Renderer, op: Op) -> None:
     """The sums become a variable that the product changes."""
     (result,) = op.results
-    a, b, acc = (r.expr(v).text for v in op.args)
-    name = r.variable(result.type, result.name or "sum", acc)
+    a, b = (r.expr(v).text for v in op.args[:2])
+    name = sums.variable(r, op.args[2], result.name or "sum")
     r.line(f"simdgroup_multiply_accumulate({name}, {a}, {b}, {name});")
-    r.expressions[result] = Expr(name)
+    sums.bind(r, result, name)
 
 
 RULES: dict[str, Callable[[Renderer, Op], None]] = {

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from iron.analysis.ranges import Ranges, ranges
 from iron.analysis.zeros import signless
-from iron.backends.clike import collective, memory
+from iron.backends.clike import collective, memory, sums
 from iron.backends.clike.dialect import Argument, Dialect
-from iron.backends.clike.expression import PRIMARY, PRODUCT, UNARY, Expr, constant, extreme, spell
+from iron.backends.clike.expression import PRODUCT, UNARY, Expr, constant, extreme, spell
 from iron.backends.clike.group_memory import POOL, POOL_ALIGN, Array, declared
 from iron.backends.clike.plain import plain
 from iron.backends.tensor_maps import TensorMap, lengths, tensor_maps
@@ -126,6 +126,7 @@ class Renderer:
     lengths: dict[tuple[str, int], str] = field(
         default_factory=lambda: dict[tuple[str, int], str]()
     )
+    changing: dict[Value, str] = field(default_factory=lambda: dict[Value, str]())
     matrices: set[Value] = field(default_factory=set[Value])
     parts: dict[tuple[Value, int], Expr] = field(default_factory=dict[tuple[Value, int], Expr])
     taken: set[str] = field(default_factory=set[str])
@@ -150,7 +151,7 @@ class Renderer:
         return Text(symbol, prelude, body, tuple(arguments), places, tables, dynamic)
 
     def _count(self, block: Block) -> None:
-        mine = {r for op in block.ops for r in op.results}
+        mine = {*block.params, *(r for op in block.ops for r in op.results)}
         for op in block.ops:
             if op.name == "yield":
                 self.given.update(op.args)
@@ -264,6 +265,10 @@ class Renderer:
         self.line(f"{self.dialect.spelled(dtype)} {name}{f' = {text}' if text else ''};")
         return name
 
+    def copied_variable(self, value: Value, stem: str) -> str:
+        """A new variable that begins with `value`."""
+        return self.variable(value.type, stem, self.expr(value).text)
+
     # --- ops --------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
@@ -359,10 +364,10 @@ class Renderer:
         body = op.regions[0]
         counter, params = body.params[0], body.params[1:]
         names: list[str] = []
+        own = sums.variable if sums.multiplied(body) else Renderer.copied_variable
         for param, init, result in zip(params, op.args[3:], op.results, strict=True):
-            name = self.variable(param.type, param.name or result.name, self.expr(init).text)
-            names.append(name)
-            self.expressions[param] = Expr(name, PRIMARY, frozenset([name]))
+            names.append(own(self, init, param.name or result.name))
+            sums.bind(self, param, names[-1])
         i = self.fresh(counter.name or "i")
         self.expressions[counter] = Expr(i)
         low, high, step = (self.expr(a) for a in op.args[:3])
@@ -383,7 +388,7 @@ class Renderer:
 
         self.nested(head, turn)
         for name, result in zip(names, op.results, strict=True):
-            self.expressions[result] = Expr(name)
+            sums.bind(self, result, name)
 
     def assign(self, names: Sequence[str], values: Sequence[Value]) -> None:
         """All at once: a value that reads another of the variables is taken first."""

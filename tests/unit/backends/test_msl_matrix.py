@@ -87,8 +87,8 @@ def test_products(elem: DType, turned: tuple[bool, bool]):
 WRONG = {
     "a matrix of another type": ("simdgroup_half8x8 shared", "simdgroup_float8x8 shared"),
     "device memory": ("(const threadgroup half*)(shared +", "(const device half*)(x +"),
-    "an element": ("= acc;", "= acc; acc.held[0] = 1.0f;"),
-    "a product of sums": ("accumulate(sum, shared_part", "accumulate(sum, sum"),
+    "an element": ("simdgroup_store(", "matrix.held[0] = 1.0f; simdgroup_store("),
+    "a product of sums": ("accumulate(matrix, shared_part", "accumulate(matrix, matrix"),
 }
 
 

@@ -1,5 +1,6 @@
 """Products of simdgroups: the row is the vendor's table, and tiles use it where they fit."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from iron.backends.hip_code import compile_text, forms
 from iron.compiler import lower
 from iron.dtypes import DTYPES, bf16, f16, f32, i8, i32, u8, u32
 from iron.errors import KernelError
-from iron.ir.core import Kernel
+from iron.ir.core import Kernel, Value
 from iron.ir.interp import run
 from iron.ir.ops.matrix import TOTALS
 from iron.ir.rebuild import Rule, Sweep
@@ -314,3 +315,44 @@ def test_wrong_operands_are_refused():
         p.do("simd_mma", *[word] * 8, *[total] * 4, attrs=("f16", 16))
     with pytest.raises(OpTypeError, match="no product of f8"):
         p.do("simd_mma", *[word] * 6, *[p.const(0, i32)] * 4, attrs=("f8", 8))
+
+
+def carried_twice() -> Kernel:
+    """Two sums that change places each turn, and the first of them as it was a turn before."""
+    p = Handmade(threads=32, simd=32)
+    a, d = p.tensor("a", u32, "in", 2), p.tensor("d", f32, "out", 2)
+    lane = p.thread()
+    words = [p.load(a, lane, p.const(i)) for i in range(6)]
+    zero = p.const(0.0, f32)
+    init = [zero] * 4 + [p.const(1.0, f32)] * 4 + [zero]
+    counter = Value(i32, None, "k")
+    params = [Value(f32, None, f"c{i}") for i in range(9)]
+    with p.b.block((counter, *params)) as block:
+        first = p.do("simd_mma", *words, *params[:4], attrs=("f16", 8))
+        second = p.do("simd_mma", *words, *params[4:8], attrs=("f16", 8))
+        p.do("yield", *second, *first, params[0])
+    bounds = p.const(0), p.const(3), p.const(1)
+    for i, one in enumerate(p.do("for", *bounds, *init, attrs=(False, 0), regions=(block,))):
+        p.store(d, lane, p.const(i), one)
+    return p.done()
+
+
+def test_sums_change_in_place_where_nobody_else_reads_them():
+    kernel = carried_twice()
+    halves = np.random.default_rng(6).integers(-3, 4, (32, 12)).astype(np.float16)
+    found = []
+    for launch in (
+        lambda given: run(kernel, given, {}, {}, (1,)),
+        lambda given: driver("cuda-text").load(kernel).bind(given, {}, {}, (1,))(),
+    ):
+        d = np.full((32, 9), np.nan, np.float32)
+        launch({"a": halves.view(np.uint32), "d": d})
+        found.append(d)
+    assert (found[0] == found[1]).all()
+    made = gemm((64, 64, 64), (64, 64, 32), bf16, "NT", stages=2)
+    body = next(iter(cuda_forms(lower(made.kernel, SM_80)))).code.text.body
+    products = [line for line in body.splitlines() if "iron_mma_" in line]
+    assert products
+    assert "f32 sum" not in body
+    sums = {name for line in products for name in re.findall(r"\((.*)\)", line)[0].split(", ")[:4]}
+    assert not [s for s in sums if re.search(rf"^ +{s} = ", body, re.MULTILINE)]
