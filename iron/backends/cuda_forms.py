@@ -18,7 +18,12 @@ def forms(kernel: Kernel, symbol: str = "") -> Iterator[Form]:
     A kernel of bulk copies needs the alignment of tensor maps, and room before some; see there.
     """
     if (better := kernel.preferred) is not None:
-        aligned = {m.name: ALIGNMENT for m in distinct(better)}
-        code, before = code_of(better, symbol), lengths(better)
-        yield general.Form(better, code, aligned, regrouped=True, preceded=before)
+        yield ringed(better, symbol)
     yield from general.forms(kernel, lambda body, wide: code_of(body, symbol, frozenset(wide)))
+
+
+def ringed(better: Kernel, symbol: str = "") -> Form:
+    """The form of a kernel of bulk copies."""
+    aligned = {m.name: ALIGNMENT for m in distinct(better)}
+    code, before = code_of(better, symbol), lengths(better)
+    return general.Form(better, code, aligned, regrouped=True, preceded=before)

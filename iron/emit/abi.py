@@ -19,6 +19,7 @@ class Field(Protocol):
     """One field.
 
     A `pointer`; a `scalar` or `dim`; a `stride` along `axis` or launch `extent` along it; the
+    `length` of a tensor along `axis`, at least 1; the
     `origin`, where a tensor begins in its binding; the `first` group of a dispatch; a `zero`; or
     `streams`, whether the outputs in `name` are large enough to be written past the caches.
     """
@@ -78,6 +79,8 @@ def _plain(field: Field) -> dict[str, Any]:
             return {"kind": "stride", "name": field.name, "axis": field.axis}
         case "extent":
             return {"kind": "extent", "axis": field.axis}
+        case "length":
+            return {"kind": "length", "name": field.name, "axis": field.axis}
         case _:
             assert field.dtype is not None
             return {"kind": field.kind, "name": field.name, "dtype": field.dtype.name}

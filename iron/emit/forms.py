@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from iron.backends import cuda_forms
 from iron.backends import forms as general
 from iron.backends.clike import Dialect
-from iron.backends.cuda_code import Code, code_of
-from iron.dtypes import bool_, by_name, i64, u64
+from iron.backends.cuda import CUDA
+from iron.backends.cuda_code import Code, Field, code_of
+from iron.dtypes import DType, bool_, by_name, i64, u64
 from iron.emit import abi
 from iron.emit.expression import (
     Node,
@@ -25,6 +27,7 @@ from iron.emit.expression import (
     written,
 )
 from iron.ir.core import Kernel
+from iron.ir.ops.ring import PANEL_BYTES
 
 PLAIN = "takes any arguments"
 
@@ -36,6 +39,8 @@ def forms(kernel: Kernel, symbol: str, dialect: Dialect) -> tuple[Form, ...]:
     what they gain at its end."""
     found = general.forms(kernel, lambda body, words: (body, frozenset(words)))
     made: list[Form] = []
+    if dialect is CUDA and (ringed := kernel.preferred) is not None:
+        made.append(cuda_forms.ringed(ringed, f"{symbol}_rings"))
     for form in found:
         body, wide = form.code
         code = code_of(body, _entry(symbol, form), wide, dialect)
@@ -56,10 +61,12 @@ def record(
 ) -> dict[str, Any]:
     """The manifest's record of a form of `kernel`, whose parameters the manifest has."""
     groups, conditions = host_nodes(form.kernel)
+    sizes = {p["name"]: [extent["tree"] for extent in p.get("shape", ())] for p in parameters}
     held = {p["name"]: p for p in parameters}
     needs = [
         *(need for name, size in form.aligned.items() for need in _aligned(held[name], size)),
         *(_straight(held[name]) for name in sorted(form.unit)),
+        *(_preceded(held[name], axis) for name, axis in form.preceded),
         # Those before are the kernel's own.
         *conditions[len(kernel.requires) :],
     ]
@@ -69,8 +76,30 @@ def record(
         "groups": [written(extent) for extent in groups],
         "threads": form.kernel.threads,
         "dynamic_bytes": form.code.dynamic,
-        "arguments": abi.record(form.code.fields),
+        "arguments": [_argument(f, sizes, kernel.index) for f in form.code.fields],
         "resources": dict(resources),
+    }
+
+
+def _argument(field: Field, sizes: Mapping[str, Sequence[Node]], index: DType) -> dict[str, Any]:
+    """The manifest's record of an argument; a tensor map with all that encodes it."""
+    if (held := field.map) is None:
+        return abi.record([field])[0]
+
+    def extent(size: str | int, own: Node) -> Node:
+        if isinstance(size, int):
+            return number(size, index)
+        return {"parameter": size, "type": index.name} if size else own
+
+    extents = map(extent, held.extents, sizes[field.name])
+    return {
+        "kind": "map",
+        "name": field.name,
+        "dtype": held.dtype.name,
+        "box": list(held.box),
+        "sizes": [written(size) for size in extents],
+        "swizzle_bytes": PANEL_BYTES,
+        "ended": held.ended,
     }
 
 
@@ -96,6 +125,15 @@ def _straight(parameter: Mapping[str, Any]) -> Node:
     last = parameter["rank"] - 1
     step = comparison("eq", stride(parameter["name"], last), number(1, i64))
     return _alone(parameter["shape"][last]["tree"], step)
+
+
+def _preceded(parameter: Mapping[str, Any], axis: int) -> Node:
+    """There are addresses before the tensor, as many as its axis is long."""
+    name, bytes = parameter["name"], by_name(parameter["dtype"]).bytes
+    length = {"op": "cast", "args": [parameter["shape"][axis]["tree"]], "type": i64.name}
+    span = call("mul", call("mul", length, stride(name, axis)), number(bytes, i64))
+    place = {"op": "cast", "args": [span], "type": u64.name}
+    return comparison("ge", address(name), place)
 
 
 def _alone(extent: Node, otherwise: Node) -> Node:

@@ -55,9 +55,11 @@ class HostKernel:
         return next(t.number for t in self.tensors if t.record["name"] == tensor)
 
     def forms(self, family: str) -> list[Mapping[str, Any]]:
-        """The forms of its code, best first; the plain one is not among them."""
+        """The forms of its code that generated hosts launch, best first; the plain one is not among
+        them, nor are those of tensor maps, which a host must encode."""
         target = self.target(family)
-        return list(target["forms"]) if target is not None else []
+        found = list(target["forms"]) if target is not None else []
+        return [f for f in found if all(a["kind"] != "map" for a in f["arguments"])]
 
     def signature(self) -> list[str]:
         """Names and types of the parameters: what alternatives must share to be exchanged."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jsonschema
 import pytest
 
 from iron.backends.clike.dialect import Argument
@@ -9,12 +10,16 @@ from iron.backends.clike.module import joined
 from iron.backends.clike.render import Text
 from iron.backends.cuda import CUDA
 from iron.backends.hip import HIP
-from iron.dtypes import f16, f32
+from iron.dtypes import bf16, f16, f32
 from iron.emit.build import build
 from iron.emit.forms import forms, note
+from iron.emit.host import HostKernel
+from iron.emit.manifest import Specialised, document, schema
 from iron.emit.targets import destination
 from iron.errors import Loc
+from iron.front import TensorArg, bind, specialise
 from iron.ir.host import evaluate
+from iron.kernels.gemm.gemm import gemm
 from iron.shims import hip_text
 from iron.shims.driver import TextDriver
 from tests.golden.texts import of
@@ -98,3 +103,30 @@ def test_every_line_keeps_its_place():
     assert placed == ["  y[0] = table[1];"] * 2 + ["  y[0] = table_2[1];"]
     source = whole.source.split("\n")
     assert [source[n] for n, place in enumerate(whole.lines) if place] == placed
+
+
+def test_the_form_of_rings_has_its_maps_in_the_manifest():
+    """What encodes each map is there, and a generated host launches another form."""
+    to, given = destination("cuda:sm_90a"), TensorArg(bf16, (256, 256), (256, 1))
+    consts = {"TA": 0, "TB": 1, "BM": 128, "BN": 128, "BK": 64, "PERSISTENT": 132}
+    arrays = {"a": given, "b": given, "bias": None, "residual": None}
+    bound = bind(gemm, arrays, consts, shared_bytes=to.target.shared_bytes)
+    built = build(Specialised(gemm, specialise(gemm, bound, 32), bound), to, ("cuda",))
+    whole = document([built.record])
+    jsonschema.validate(whole, schema())
+    best, *_ = built.record["targets"][0]["forms"]
+    maps = [a for a in best["arguments"] if a["kind"] == "map"]
+    shown = {m["name"]: (m["box"], [size["text"] for size in m["sizes"]]) for m in maps}
+    assert shown["a"] == ([128, 64], ["P", "Q"])
+    assert shown["c"][0] == [64, 64]
+    assert best["entry"].endswith("_rings")
+    conditions = [c["text"] for c in best["requires"]]
+    assert {f"address({name}) % 16 == 0" for name in "abc"} <= set(conditions)
+    assert [c for c in conditions if "stride(b, 0) * 2 % 16 == 0" in c]
+    (groups,) = best["groups"]
+    assert groups["text"].startswith("min(")
+    text = built.files[to.path(built.record["symbol"], ".cu")].decode()
+    assert f" {best['entry']}(" in text
+    host = HostKernel(built.record, {p["name"]: p["name"] for p in built.record["parameters"]})
+    assert best["entry"] not in [form["entry"] for form in host.forms("cuda")]
+    assert len(host.forms("cuda")) == len(built.record["targets"][0]["forms"]) - 1
