@@ -38,6 +38,9 @@ class Emitter:
         self.kept: dict[Value, Kept] = {}
         levels = uniformity(replace(kernel, threads=grid.threads)).levels
         self.varying = {v for v, level in levels.items() if level != GROUP}
+        self.slots: dict[
+            tuple[int, int], Value
+        ] = {}  # arrays by the site of a read and their slots
         self.fetched: set[Op] = set()  # reads of open loops that are already staged
         self.apart = 0  # loops and branches around the current op that threads run differently
         self.turned: list[dict[Value, Shared]] = [{}]  # by open block: copies in group memory

@@ -31,11 +31,17 @@ def movable(e: Emitter, op: Op) -> bool:
     return runs and (placed.role not in FLIPPED or t.elem.bytes == 2)
 
 
-def array(e: Emitter, value: Value, slots: int) -> Value:
-    """A new array with so many slots for an operand."""
+def array(e: Emitter, read: Op, slots: int) -> Value:
+    """The array with so many slots for an operand; copies of a read, in loops one after the other,
+    share it."""
+    (value,) = read.results
     assert isinstance(value.type, Tile)
     (rows, columns), elem = value.type.shape, value.type.elem
-    return e.array(elem, (slots, rows, columns + BYTES // elem.bytes), value.name or "slots")
+    key = read.attr("site"), slots
+    if key not in e.slots:
+        shape = (slots, rows, columns + BYTES // elem.bytes)
+        e.slots[key] = e.array(elem, shape, value.name or "slots")
+    return e.slots[key]
 
 
 def moved(e: Emitter, op: Op, kept: Shared) -> None:

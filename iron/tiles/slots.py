@@ -35,8 +35,7 @@ class Slots(Early):
         """Copies for the first turns; gives the slot of the first turn and the one before it."""
         e, b = self.e, self.e.b
         for op in self.reads:
-            (value,) = op.results
-            self.arrays[op] = rows.array(e, value, self.stages)
+            self.arrays[op] = rows.array(e, op, self.stages)
             e.fence.writes(b, self.arrays[op])
         at = low
         for number in range(self.stages - 1):

@@ -182,7 +182,14 @@ def near(exact: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def attention(
-    queries=37, keys=50, size=32, tiles=(16, 32), dtype: DType = f32, causal=True, simd=32
+    queries=37,
+    keys=50,
+    size=32,
+    tiles=(16, 32),
+    dtype: DType = f32,
+    causal=True,
+    simd=32,
+    stages=0,
 ) -> Made:
     """Online softmax attention of one head, as the language page writes it."""
     bm, bn = tiles
@@ -221,7 +228,7 @@ def attention(
         return [peak, norm, p.mma(p.to(weight, dtype), value, acc)]
 
     init = [p.full(-np.inf, (bm,)), p.full(0, (bm,)), p.full(0, (bm, size))]
-    _, norm, acc = p.loop(p.cdiv(n, bn), init, step)
+    _, norm, acc = p.loop(p.cdiv(n, bn), init, step, stages)
     zero = p.column(p.emit("eq", norm, p.like(0.0, norm)), acc)
     out = p.emit("div", acc, p.column(norm, acc))
     out = p.emit("where", zero, p.like(0.0, out), out)

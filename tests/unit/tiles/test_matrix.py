@@ -31,6 +31,7 @@ from iron.tiles import ahead, form, operands
 from iron.tiles.grid import natural
 from iron.tiles.lower import threads
 from iron.tiles.matrix import matrix_grid
+from iron.tiles.peel import peel
 from iron.tiles.place import place
 from tests.unit.ir.handmade import Handmade
 from tests.unit.tiles.programs import Made, attention, gemm
@@ -248,6 +249,17 @@ def test_weights_of_a_row_in_two_simdgroups_go_through_group_memory():
     assert "held" in roles
     wide = replace(grid, across=2 * grid.across, down=grid.down // 2)
     assert "held" not in {d.role for d in place(kernel, wide).placed.values()}
+
+
+def test_loops_of_one_read_share_its_slots():
+    """Peeled, the loop of attention is two; the second fills the slots that the first has read."""
+    made = attention(20, 133, 64, (16, 32), bf16, causal=False, stages=2)
+    kernel = threads(peel(made.kernel), SM_80)
+    copies = [op for op in kernel.body.walk() if op.name == "async_copy"]
+    assert len({op.args[0] for op in copies}) == 2
+    assert interpreted(made, kernel) == {}
+    with pytest.raises(KernelError, match="race"):
+        interpreted(made, edited(kernel, NEVER))
 
 
 def test_rows_without_runs_of_16_bytes_are_words():
