@@ -119,7 +119,7 @@ def _(rng, M, N, K, TA, TB):
     return operands(rng, M, N, K, TA, TB)
 
 
-@gemm.case(M=[9], N=[14], K=[256, 4096, 16384], SIGN=["any", "plus", "far"], TA=[0], TB=[1],
+@gemm.case(M=[6], N=[20], K=[256, 4096, 16384], SIGN=["any", "plus", "far"], TA=[0], TB=[1],
            T=[f32], tol=DOT)  # fmt: skip
 def _(rng, M, N, K, TA, TB, SIGN):
     a, b = rng.normal(M, K), rng.normal(N, K)

@@ -139,12 +139,12 @@ def factors(rng, M, N, K, TA, TB):
     return {"a": given["a"], "b": given["b"]}
 
 
-@gemm_parts.case(M=[33], N=[70], K=[600], SPLITS=[3], BM=[32], BN=[64], tol=DOT)
+@gemm_parts.case(M=[33], N=[70], K=[512, 1089], SPLITS=[2], BM=[32], BN=[64], tol=DOT)
 def _(rng, M, N, K, TA, TB):
     return factors(rng, M, N, K, TA, TB)
 
 
-@gemm_parts.case(M=[33], N=[70], K=[600], SPLITS=[5], BM=[32], BN=[64], tol=DOT, T=[f32], TA=[0],
+@gemm_parts.case(M=[33], N=[70], K=[864], SPLITS=[3, 9], BM=[32], BN=[64], tol=DOT, T=[f32],
                  degenerate="a part of no columns of k is zeros")  # fmt: skip
 def _(rng, M, N, K, TA, TB):
     return factors(rng, M, N, K, TA, TB)

@@ -81,7 +81,6 @@ SLOW = {
     *(
         "gemm",
         "gemm_parts",
-        "gemm_scaled",
         "qmv",
         "qmv_codes",
         "quantize",
