@@ -1,9 +1,10 @@
 """The fastest Consts of a kernel's `tune` space at one bench: verified, then timed in turns.
 
 A configuration that fails one of its cases, or computes something else at the bench's own size, is
-told and never timed. One whose requirements do not hold there is passed over. Rounds of growing
-length keep the faster ones; what the launch does by itself takes part in every round, and is
-given up only for a difference that the timings hold.
+told and never timed. One whose requirements do not hold there, for which there is no room, or whose
+code is that of an earlier one, is passed over. Rounds of growing length keep the faster ones; what
+the launch does by itself takes part in every round, and is given up only for a difference that the
+timings hold.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from iron.check.expand import ConcreteCase, Declared
 from iron.check.prepare import given, output_dtype
 from iron.check.tolerance import Array
 from iron.errors import KernelError
+from iron.ir.core import Kernel
+from iron.ir.text import digest
 from iron.lang.declare import KernelFunction
 from iron.runtime import launch, tune
 from iron.runtime.current import use
@@ -48,11 +51,13 @@ UNWRITTEN = 0x7B
 
 @dataclass(slots=True)
 class Tried:
-    """What came of the configurations: bound to be timed, passed over, and told as wrong."""
+    """What came of the configurations: bound to be timed, passed over, and told as wrong; `codes`
+    names the first configuration of each code, or what the kernel does as it is."""
 
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
     passed: list[str] = field(default_factory=list[str])
     wrong: list[str] = field(default_factory=list[str])
+    codes: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
 
 
 def space(kernel: Declared, case: ConcreteCase) -> list[Config]:
@@ -107,10 +112,13 @@ def _searched(
     limits: Mapping[str, Any],
     where: str,
 ) -> Iterator[str | Row]:
+    kernel = point.case.kernel
+    assert isinstance(kernel, KernelFunction)
     with use(call.driver):
         call.handle()
-    want, tried = call.results(), Tried()
-    every = space(point.case.kernel, point.case)
+        code = _code(launch.lowered(kernel, call.arguments))
+    want, tried = call.results(), Tried(codes={code: "the kernel as it is"})
+    every = space(kernel, point.case)
     for number, config in enumerate(every, 1):
         yield f"{number} of {len(every)}: {named(config)}"
         _try(config, point, call, want, seed, tried)
@@ -137,6 +145,20 @@ def _try(
     tried: Tried,
 ) -> None:
     """Files the configuration under what came of it."""
+    kernel = point.case.kernel
+    assert isinstance(kernel, KernelFunction)
+    arguments = {**call.arguments, **config}
+    try:
+        with use(call.driver):
+            code = _code(launch.lowered(kernel, arguments))
+            bound = kernel.bind(**arguments)
+    except KernelError as refused:
+        tried.passed.append(f"{named(config)}: {refused.diagnostic.message}")
+        return
+    twin = tried.codes.setdefault(code, named(config))
+    if twin != named(config):
+        tried.passed.append(f"{named(config)}: the code of {twin}")
+        return
     for case in like(point):
         verdict = run_case(replace(case, choice=config), call.driver.name, seed)
         if verdict.refused in NO_ROOM:
@@ -146,17 +168,17 @@ def _try(
         if not verdict.ok:
             tried.wrong.append(f"{verdict.label}: {verdict.message}")
             return
-    try:
-        off = _distance(config, point, call, want)
-        with use(call.driver):
-            bound = point.case.kernel.bind(**{**call.arguments, **config})
-    except KernelError as refused:
-        tried.passed.append(f"{named(config)}: {refused.diagnostic.message}")
-        return
+    off = _distance(config, point, call, want)
     if off > allowance(want, None):
         tried.wrong.append(f"{named(config)}: {off:.2g} off at {point.shape}")
         return
     tried.bound[named(config)] = bound
+
+
+def _code(kernel: Kernel) -> tuple[str, ...]:
+    """What tells the code of one lowered kernel from that of another."""
+    forms = (kernel, kernel.preferred)
+    return tuple(digest(form) for form in forms if form is not None)
 
 
 def _distance(config: Config, point: Point, call: Call, want: Mapping[str, Array]) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from iron.errors import KernelError, error
 from iron.front.bind import Binding, PackedArg, TensorArg
 from iron.front.bind import bind as bind_arguments
-from iron.ir.core import Require
+from iron.ir.core import Kernel, Require
 from iron.ir.host import evaluate
 from iron.lang.declare import KernelFunction, PlanFunction
 from iron.lang.dim import evaluate as size_of
@@ -111,6 +111,14 @@ def place(fn: KernelFunction, kwargs: Mapping[str, Any]) -> str:
     """Where a call with these arguments stands among tuned ones; see `tune.place`."""
     arguments = arrange(fn, (), kwargs)
     return tune.place(fn, _described(fn, arguments)[1], arguments.consts)
+
+
+def lowered(fn: KernelFunction, kwargs: Mapping[str, Any]) -> Kernel:
+    """What a call with these arguments runs, lowered for its driver; compiled but not launched."""
+    arguments = arrange(fn, (), kwargs)
+    arrays, described, numbers = _described(fn, arguments)
+    driver = for_arrays(arrays.items(), fn.name)
+    return _remembered(fn, driver, arguments, described, numbers).loaded.kernel
 
 
 def prepare(

@@ -19,7 +19,7 @@ T = dtypes("T", f32, f16, bf16)
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
     schedule={"cpu": {"BM": 64, "BN": 64, "CHAIN": 256}, "sm_90": HOPPER},
-    tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64], "STAGES": [1, 2, 3, 4]},
+    tune={"BM": [16, 32, 64, 128], "BN": [64, 128, 256], "BK": [32, 64, 128], "STAGES": [2, 3, 4]},
 )
 def gemm(
     a: In[T, P, Q],

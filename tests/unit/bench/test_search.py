@@ -26,7 +26,7 @@ def marked(x: In[f32, N], y: Out[f32, N], *, SPAN: Const = 4):
     require(SPAN != 64 or N < 64, "64 is for few elements")
     i = group * 32 + thread
     if i < N:
-        y[i] = x[i] + (1.0 if SPAN == 32 else 0.0)
+        y[i] = x[i] * (1.0 * SPAN) * (1.0 / SPAN) + (1.0 if SPAN == 32 else 0.0)
 
 
 @marked.oracle
@@ -124,6 +124,13 @@ def test_a_configuration_wrong_at_the_size_alone_is_told(chosen, monkeypatch):
     (wrong,) = row["wrong"]
     assert wrong.startswith("SPAN=32: ")
     assert "off at N=4096" in wrong
+
+
+def test_equal_code_is_tried_once(chosen, monkeypatch):
+    monkeypatch.setattr(searching, "digest", lambda kernel: "one")
+    row = found(chosen)[-1]
+    assert row["tried"] == 0
+    assert row["passed"][0] == "SPAN=8: the code of the kernel as it is"
 
 
 def test_a_configuration_without_room_is_passed_over(chosen, monkeypatch):

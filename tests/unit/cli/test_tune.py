@@ -15,7 +15,7 @@ from iron.lang import ELT, Const, In, Out, cdiv, dims, f32, groups, kernel, thre
 (N,) = dims("N")
 
 @kernel(tune={{"TURNS": [1, 2], "BAD": [False{more}]}})
-def {name}(x: In[f32, N], y: Out[f32, N], *, TURNS: Const = 2, BAD: Const = False):
+def {name}(x: In[f32, N], y: Out[f32, N], *, TURNS: Const = 3, BAD: Const = False):
     (group,) = groups(cdiv(N, 32 * TURNS), threads=32)
     for t in range(TURNS):
         i = (group * TURNS + t) * 32 + thread
