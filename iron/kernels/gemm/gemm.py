@@ -175,3 +175,13 @@ gemm.bench(
     flops=lambda M, N, K: 2 * M * N * K,
     make=operands,
 )
+gemm.bench(
+    M=[16, 64, 128],
+    N=8192,
+    K=8192,
+    TA=0,
+    TB=1,
+    T=bf16,
+    flops=lambda M, N, K: 2 * M * N * K,
+    make=operands,
+)

@@ -1,4 +1,5 @@
-"""What the cases of `gemm` do not reach: values that are not finite, and sums that cancel."""
+"""What the cases of `gemm` and its kin do not reach: values that are not finite, sums that cancel,
+and matrices of nothing."""
 
 from typing import Any
 
@@ -9,6 +10,7 @@ import iron
 from iron.check.tolerance import bound, compare
 from iron.dtypes import DTYPES
 from iron.kernels.gemm.gemm import gemm
+from iron.kernels.gemm.gemm_splitk import gemm_splitk
 from iron.lang import DOT
 
 
@@ -47,3 +49,15 @@ def test_halves_that_cancel_on_a_cpu(dtype: str):
     terms = np.sqrt((x * x) @ (y * y)), np.abs(x) @ np.abs(y)
     wanted = bound(DOT, x @ y, terms, DTYPES[dtype], {})
     assert compare(c, x @ y, wanted, DTYPES[dtype]).worst <= 1
+
+
+@pytest.mark.parametrize("road", ["interp", "cpu"])
+@pytest.mark.parametrize("kernel", [gemm, gemm_splitk], ids=lambda k: k.name)
+def test_matrices_of_nothing(road: str, kernel: Any):
+    """No row or column is nothing to write; a sum of no products is 0, and is finished."""
+    for m, n, k in ((0, 5, 3), (4, 0, 3), (4, 5, 0)):
+        a, b, bias = (np.ones(s, np.float32) for s in ((m, k), (k, n), (n,)))
+        c = np.full((m, n), np.nan, np.float32)
+        with iron.use(road):
+            kernel(a=a, b=b, bias=bias, residual=None, c=c, alpha=None, beta=None)
+        assert np.array_equal(c, np.ones((m, n)))
