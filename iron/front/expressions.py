@@ -282,6 +282,7 @@ def read_choice(trace: Trace, node: ast.IfExp) -> object:
 VALUE_METHODS = ("to", "sum", "max", "min")
 TILE_METHODS = ("any", "all")
 VIEW_METHODS = ("tiles", "gather", "scatter")
+TILING_METHODS = ("at",)
 TILING_FACTS: dict[str, Callable[[Trace, Tiling], object]] = {
     "grid": tiles.grid,
     "shape": lambda _, a: a.shape,
@@ -329,6 +330,8 @@ def _has_method(owner: object, name: str) -> bool:
         return name in ("count", "below")
     if isinstance(owner, View) and name in VIEW_METHODS:
         return True
+    if isinstance(owner, Tiling):
+        return name in TILING_METHODS
     if isinstance(owner, Value) and isinstance(owner.type, Tile) and name in TILE_METHODS:
         return True
     return name in VALUE_METHODS and (isinstance(owner, Value | View | Weak) or is_number(owner))

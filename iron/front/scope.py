@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from iron.ir.core import Value
+from iron.ir.ops.tile import Sides, joined
 
 if TYPE_CHECKING:
     from iron.front.state import Frame
@@ -62,13 +63,18 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """A view cut into tiles: a side for each of its free axes.
+    """A view cut into tiles: a side for each of its free axes; a tuple of sides joins axes.
 
     Element (r, ..) of tile (i, ..) is element `i * side + r` of the view.
     """
 
     view: View
-    shape: tuple[int, ...]
+    sides: Sides
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sides of a tile."""
+        return joined(self.sides)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from iron.front.state import Handler, Trace
 from iron.front.values import as_value, const_int, demand, described, not_a_value
 from iron.front.views import loaded, whole
 from iron.ir.core import Value
-from iron.ir.ops.tile import MATHS
+from iron.ir.ops.tile import MATHS, Sides, parted
 from iron.ir.types import MAX_TILE, Tensor, Tile, held, legal_side
 
 LANG: Any = lang
@@ -75,17 +75,30 @@ def illegal(trace: Trace, side: int) -> Exception:
 
 
 def tiles(trace: Trace, owner: View, *shape: object) -> Tiling:
-    """`x.tiles(BM, BK)`: a side for each free axis."""
-    wanted = sides(trace, shape)
-    spans = owner.spans
-    if len(wanted) != len(spans):
+    """`x.tiles(BM, BK)`: a side for each free axis; `x.tiles((TH, TW), BK)` joins axes."""
+    many = tuple(sides(trace, part) for part in shape)
+    spans = list(owner.spans)
+    if sum(len(part) for part in many) != len(spans) or not many:
         raise trace.fail(
             "E0208",
-            f"{len(wanted)} sides for {len(spans)} axes",
+            f"{sum(len(part) for part in many)} sides for {len(spans)} axes",
             help="index the leading axes first: `x[b, h].tiles(BM, D)`",
         )
-    pairs = zip(wanted, spans, strict=True)
-    return Tiling(owner, _fitting(trace, tuple(_side(trace, n, span) for n, span in pairs)))
+    found: list[int | tuple[int, ...]] = []
+    for part in many:
+        own, spans = spans[: len(part)], spans[len(part) :]
+        found.append(_side(trace, part[0], own[0]) if len(part) == 1 else _joined(trace, part))
+    made = Tiling(owner, tuple(found))
+    _fitting(trace, made.shape)
+    return made
+
+
+def _joined(trace: Trace, part: tuple[int, ...]) -> tuple[int, ...]:
+    """Sides that become one."""
+    total = int(np.prod(part))
+    if total != legal_side(total):
+        raise illegal(trace, total)
+    return part
 
 
 def _side(trace: Trace, side: int, span: Span) -> int:
@@ -102,22 +115,47 @@ def _side(trace: Trace, side: int, span: Span) -> int:
 
 
 def grid(trace: Trace, owner: Tiling) -> tuple[object, ...]:
-    """`A.grid`: tiles along each axis, the ragged one included."""
-    pairs = zip(owner.view.spans, owner.shape, strict=True)
-    return tuple(arithmetic.ceil_div(trace, span.length, side) for span, side in pairs)
+    """`A.grid`: tiles along each axis, the ragged one included; a tuple for joined axes."""
+    counts = [
+        arithmetic.ceil_div(trace, span.length, side)
+        for span, side in zip(owner.view.spans, parted(owner.sides), strict=True)
+    ]
+    return _alike(counts, owner.sides)
 
 
-def _window(trace: Trace, owner: Tiling, key: object) -> tuple[Value, ...]:
-    """The operands that say where a tile lies: bases, first elements and extents."""
+def _alike(flat: list[object], shape: Sides) -> tuple[object, ...]:
+    """One object for each axis of a view, in tuples where axes are joined."""
+    left = iter(flat)
+    return tuple(
+        tuple(next(left) for _ in side) if isinstance(side, tuple) else next(left) for side in shape
+    )
+
+
+def _window(trace: Trace, owner: Tiling, key: object, *, step: bool = True) -> tuple[Value, ...]:
+    """The operands that say where a tile lies: bases, first elements and extents.
+
+    `key` counts tiles; where `step` is false, it counts elements and may be any integers.
+    """
     keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) != len(owner.shape):
+    if len(owner.sides) == 1 and isinstance(owner.sides[0], tuple) and len(keys) > 1:
+        keys = (keys,)
+    counts = [len(k) if isinstance(k, tuple) else 1 for k in keys]
+    wanted = [len(s) if isinstance(s, tuple) else 1 for s in owner.sides]
+    if counts != wanted:
         raise trace.fail(
             "E0208",
-            f"{len(keys)} indices for {len(owner.shape)} axes of tiles",
-            help="write `A[i, k]`, 0 along an axis that one tile holds",
+            f"{_shown(counts)} indices for {_shown(wanted)} axes of tiles",
+            help="write `A[i, k]`, 0 along an axis that one tile holds, a tuple for joined axes",
         )
-    at = [_first(trace, k, side) for k, side in zip(keys, owner.shape, strict=True)]
+    flat = [one for k in keys for one in (k if isinstance(k, tuple) else (k,))]
+    pairs = zip(flat, parted(owner.sides), strict=True)
+    at = [_first(trace, k, side) if step else _place_of(trace, k) for k, side in pairs]
     return (*bases(trace, owner.view), *at, *extents(trace, owner.view))
+
+
+def _shown(counts: list[int]) -> str:
+    """`2`, or `(3, 1)` where some are joined."""
+    return str(len(counts) if max(counts, default=1) == 1 else tuple(counts))
 
 
 def _first(trace: Trace, k: object, side: int) -> Value:
@@ -125,7 +163,12 @@ def _first(trace: Trace, k: object, side: int) -> Value:
     k = loaded(trace, k)
     if isinstance(k, int | np.integer) and k < 0:
         raise trace.fail("E0208", f"tile {k}", help="tiles count from 0, also from the end")
-    number = as_value(trace, k, trace.index)
+    return trace.emit("mul", _place_of(trace, k), trace.const(side, trace.index))
+
+
+def _place_of(trace: Trace, k: object) -> Value:
+    """An integer in the dtype of indices."""
+    number = as_value(trace, loaded(trace, k), trace.index)
     if not (isinstance(number.type, DType) and number.type.is_integer):
         raise trace.fail(
             "E0208",
@@ -134,7 +177,7 @@ def _first(trace: Trace, k: object, side: int) -> Value:
         )
     if number.type is not trace.index:
         number = trace.emit("cast", number, attrs=(trace.index,))
-    return trace.emit("mul", number, trace.const(side, trace.index))
+    return number
 
 
 def bases(trace: Trace, view: View) -> list[Value]:
@@ -156,8 +199,16 @@ def place(view: View) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def read(trace: Trace, owner: Tiling, key: object) -> Value:
     """`A[i, k]`."""
-    attrs = (owner.shape, *place(owner.view), trace.site())
-    window = _window(trace, owner, key)
+    return _read(trace, owner, _window(trace, owner, key))
+
+
+def at(trace: Trace, owner: Tiling, *key: object) -> Value:
+    """`A.at(m, k)`: the tile whose first element is (m, k) of the view, inside or not."""
+    return _read(trace, owner, _window(trace, owner, key, step=False))
+
+
+def _read(trace: Trace, owner: Tiling, window: tuple[Value, ...]) -> Value:
+    attrs = (owner.sides, *place(owner.view), trace.site())
     return trace.emit("tile_read", owner.view.buffer, *window, attrs=attrs)
 
 
@@ -167,7 +218,8 @@ def write(trace: Trace, owner: Tiling, key: object, x: object) -> None:
     _writable(trace, view)
     value = stored(trace, view, x, owner.shape)
     window = _window(trace, owner, key)
-    trace.emit_all("tile_write", (view.buffer, *window, value), place(view))
+    attrs = (owner.sides, *place(view))
+    trace.emit_all("tile_write", (view.buffer, *window, value), attrs)
 
 
 def _writable(trace: Trace, view: View) -> None:

@@ -297,6 +297,7 @@ METHODS: dict[str, Handler] = {
     "any": reduction("or"),
     "all": reduction("and"),
     "tiles": tiles.tiles,
+    "at": tiles.at,
     "gather": tiles.gather,
     "scatter": tiles.scatter,
     "count": count_lanes,

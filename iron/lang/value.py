@@ -75,8 +75,11 @@ class View(Protocol):
         """In a plan: the same elements in memory order under another shape."""
         ...
 
-    def tiles(self, *sides: int) -> Tiles:
-        """The view as a grid of tiles, with a side for each of its axes; edges are ragged."""
+    def tiles(self, *sides: int | tuple[int, ...]) -> Tiles:
+        """The view as a grid of tiles, with a side for each of its axes; edges are ragged.
+
+        A tuple of sides joins axes, the last fastest: `x.tiles((4, 8), 16)` has tiles of 32 x 16.
+        """
         ...
 
     def gather(self, *indices: Any, keep: Any = None) -> Any:
@@ -94,12 +97,16 @@ class View(Protocol):
 class Tiles(Protocol):
     """A view cut into tiles: `A[i, k]` reads a tile, `A[i, k] = t` writes one.
 
-    Elements outside the view read 0 and are not written.
+    Elements outside the view read 0 and are not written. Joined axes have a tuple of indices.
     """
 
     @property
-    def grid(self) -> tuple[int, ...]:
-        """The number of tiles along each axis, a ragged one included."""
+    def grid(self) -> tuple[Any, ...]:
+        """The number of tiles along each axis, a ragged one included; tuples for joined axes."""
+        ...
+
+    def at(self, *first: Any) -> Any:
+        """The tile whose first element is there: any integers, outside of the view too."""
         ...
 
     @property

@@ -23,19 +23,21 @@ def window(e: Emitter, op: Op) -> Window:
     rank, many = held.rank, len(axes)
     numbers = [*op.args[1 : 1 + rank], *op.args[1 + rank + many : 1 + rank + 2 * many]]
     made = [e.integer(v) for v in numbers]
-    first = ()
+    first, sides = (), ()
     if op.name in ("tile_read", "tile_write"):
         first = tuple(e.integer(v) for v in op.args[1 + rank : 1 + rank + many])
+        sides = op.attr("shape")
     buffer = e.values[op.args[0]]
     bases, extent = tuple(made[:rank]), tuple(made[rank:])
-    return Window(buffer, bases, axes, steps, extent, first, e.index)
+    return Window(buffer, bases, axes, steps, extent, first, sides, e.index)
 
 
 def neighbours(op: Op) -> bool:
-    """Whether neighbours along the last axis of an access are neighbours in memory order."""
+    """Whether neighbours along the last axis of a read are neighbours in memory order."""
     held = op.args[0].type
     assert isinstance(held, Tensor)
-    return op.attr("axes")[-1] == held.rank - 1 and op.attr("steps")[-1] == 1
+    alone = not isinstance(op.attr("shape")[-1], tuple)
+    return alone and op.attr("axes")[-1] == held.rank - 1 and op.attr("steps")[-1] == 1
 
 
 def fenced(e: Emitter, op: Op) -> None:
@@ -57,19 +59,19 @@ def loaded(e: Emitter, op: Op, place: Place) -> Value:
     """The chunk of a read at `place`, 0 where the view has no element."""
     e.follow(op)
     w = window(e, op)
-    view = w.place(e.b, [s.at for s in place])
-    width = place[-1].width
+    offsets, width = [s.at for s in place], place[-1].width
+    view = w.place(e.b, offsets)
     if width == 1:
         return guarded(e, w, view)
-    last = [*view[:-1], e.b.emit("add", view[-1], e.number(width - 1))]
     elem = element(op.results[0].type)
 
     def one_by_one() -> Value:
-        at = [[*view[:-1], e.b.emit("add", view[-1], e.number(i))] for i in range(width)]
+        at = [w.onward(e.b, offsets, view, i) for i in range(width)]
         return e.packed([guarded(e, w, v) for v in at])
 
     if not w.neighbours:
         return one_by_one()
+    last = w.onward(e.b, offsets, view, width - 1)
     inside = e.b.emit("and", w.exists(e.b, view), w.exists(e.b, last))
 
     def at_once() -> list[Value]:
@@ -123,37 +125,35 @@ def write(e: Emitter, op: Op) -> None:
     def plain(place: Place) -> None:
         held, width = compute.chunk(e, value, place), place[-1].width
         e.follow(op)
-        view = w.place(e.b, [s.at for s in place])
         if width == 1 or w.neighbours:
+            view = w.place(e.b, [s.at for s in place])
             e.b.emit_all("store", (w.buffer, *w.indices(e.b, view), e.wide(held, width)))
             return
-        for at, part in _elements(e, view, held, width):
+        for at, part in _elements(e, w, place, held):
             e.b.emit_all("store", (w.buffer, *w.indices(e.b, at), part))
 
     def ragged(place: Place) -> None:
-        held, width = compute.chunk(e, value, place), place[-1].width
+        held = compute.chunk(e, value, place)
         e.follow(op)
-        view = w.place(e.b, [s.at for s in place])
-        for at, part in _elements(e, view, held, width):
+        for at, part in _elements(e, w, place, held):
             with e.only(w.exists(e.b, at)):
                 e.b.emit_all("store", (w.buffer, *w.indices(e.b, at), part))
 
     with e.only(e.owner(kinds, shape)):
         whole_or_ragged(
             e,
-            w.whole(e.b, shape),
+            w.whole(e.b),
             lambda: e.walk(kinds, shape, plain),
             lambda: e.walk(kinds, shape, ragged),
         )
 
 
-def _elements(
-    e: Emitter, view: Sequence[Value], held: Value, width: int
-) -> list[tuple[list[Value], Value]]:
+def _elements(e: Emitter, w: Window, place: Place, held: Value) -> list[tuple[list[Value], Value]]:
     """The place in the view and the value of each element of a chunk."""
-    parts = e.parts(held, width)
-    at = [[*view[:-1], e.b.emit("add", view[-1], e.number(i))] for i in range(width)]
-    return list(zip(at, parts, strict=True))
+    offsets, width = [s.at for s in place], place[-1].width
+    view = w.place(e.b, offsets)
+    at = [w.onward(e.b, offsets, view, i) for i in range(width)]
+    return list(zip(at, e.parts(held, width), strict=True))
 
 
 def stage(e: Emitter, op: Op) -> None:

@@ -69,7 +69,7 @@ def moved(e: Emitter, op: Op, kept: Shared) -> None:
 
     access.whole_or_ragged(
         e,
-        w.whole(b, value.type.shape),
+        w.whole(b),
         lambda: share.fill(e, (rows, columns // count), [1, 0], run),
         lambda: share.fill(e, (rows, columns), [1, 0], one),
     )

@@ -72,7 +72,7 @@ def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
 
     access.whole_or_ragged(
         e,
-        w.whole(e.b, shape),
+        w.whole(e.b),
         lambda: share.fill_shared(e, lanes, order, put(False)),
         lambda: share.fill_shared(e, lanes, order, put(True)),
     )
@@ -108,7 +108,7 @@ def _stage_panels(e: Emitter, op: Op, turned: bool) -> None:
     with e.only(e.owner(kinds, sides)):
         access.whole_or_ragged(
             e,
-            w.whole(e.b, shape),
+            w.whole(e.b),
             lambda: e.walk(kinds, sides, put(False)),
             lambda: e.walk(kinds, sides, put(True)),
         )
@@ -143,8 +143,7 @@ def _stage_words(e: Emitter, op: Op, role: str) -> None:
         lanes, order = words.shared_out(runs)
         share.fill_shared(e, lanes, order, lambda at: words.put(array, at, get(at), runs))
 
-    _, _, sides = words.sides
-    whole = words.w.whole(e.b, sides)
+    whole = words.w.whole(e.b)
     access.whole_or_ragged(
         e,
         whole,
@@ -188,8 +187,7 @@ def fetched(e: Emitter, op: Op, role: str) -> list[Value]:
     places = share.places(e, lanes, order)
     get = words.run if words.runs else words.plain
     nothing = e.zero(u32, RUN if words.runs else 1)
-    _, _, sides = words.sides
-    whole = words.w.whole(e.b, sides)
+    whole = words.w.whole(e.b)
     return list(
         e.branch(whole, lambda: [get(at) for at in places], lambda: [nothing] * len(places))
     )
@@ -213,8 +211,7 @@ def put_words(e: Emitter, op: Op, role: str, array: Value, values: list[Value]) 
             e, one_by_one, order, lambda at: words.put(array, at, words.guarded(at), runs=False)
         )
 
-    _, _, sides = words.sides
-    access.whole_or_ragged(e, words.w.whole(e.b, sides), kept, edge)
+    access.whole_or_ragged(e, words.w.whole(e.b), kept, edge)
     return values[len(places) :]
 
 
@@ -228,11 +225,10 @@ class _Words:
     role: str
 
     @property
-    def sides(self) -> tuple[int, int, tuple[int, ...]]:
-        """Words along k, the other side, and the view's shape."""
-        assert isinstance(self.value.type, Tile)
+    def sides(self) -> tuple[int, int]:
+        """Words along k, and the other side."""
         depth, rows = _depth(self.value, self.role)
-        return depth // self.per_word, rows, self.value.type.shape
+        return depth // self.per_word, rows
 
     @property
     def per_word(self) -> int:
@@ -245,7 +241,7 @@ class _Words:
 
     def shared_out(self, runs: bool) -> tuple[list[Along], list[int]]:
         """How the threads share the words."""
-        many, rows, _ = self.sides
+        many, rows = self.sides
         order = _order(self.role)
         return share.shared_out(self.e, (rows, many // RUN if runs else many), order), order
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from iron.dtypes import DType, bool_
 from iron.ir.build import Builder
 from iron.ir.core import Value
+from iron.ir.ops.tile import Sides, parted
 from iron.ir.types import Tensor
 
 
@@ -15,7 +16,8 @@ from iron.ir.types import Tensor
 class Window:
     """View axis j moves along buffer axis `axes[j]` by `steps[j]`; all values are of `index`.
 
-    `first` is the view's element that the tile begins with, where the access has one.
+    `first` is the view's element that the tile begins with and `sides` how far it reaches, where
+    the access has them; a side that is a tuple joins axes of the view.
     """
 
     buffer: Value
@@ -24,18 +26,43 @@ class Window:
     steps: tuple[int, ...]
     extent: tuple[Value, ...]
     first: tuple[Value, ...]
+    sides: Sides
     index: DType
 
     @property
     def neighbours(self) -> bool:
-        """True when neighbours along the view's last axis are neighbours in memory order."""
+        """True when neighbours along the tile's last axis are neighbours in memory order."""
         held = self.buffer.type
         assert isinstance(held, Tensor)
-        return self.axes[-1] == held.rank - 1 and self.steps[-1] == 1
+        alone = not (self.sides and isinstance(self.sides[-1], tuple))
+        return alone and self.axes[-1] == held.rank - 1 and self.steps[-1] == 1
 
     def place(self, b: Builder, offsets: Sequence[Value]) -> list[Value]:
-        """The view's element at `offsets` from the window's first one."""
-        return [b.emit("add", f, o) for f, o in zip(self.first, offsets, strict=True)]
+        """The view's element at `offsets` in the tile."""
+        along = [
+            o for s, at in zip(self.sides, offsets, strict=True) for o in self._parts(b, s, at)
+        ]
+        return [b.emit("add", f, o) for f, o in zip(self.first, along, strict=True)]
+
+    def _parts(self, b: Builder, side: int | tuple[int, ...], at: Value) -> list[Value]:
+        """An offset along each of the axes that one of the tile joins."""
+        if not isinstance(side, tuple):
+            return [at]
+        out: list[Value] = []
+        for size in side[:0:-1]:
+            by = b.const(size, self.index)
+            out.append(b.emit("mod", at, by))
+            at = b.emit("floordiv", at, by)
+        return [at, *out[::-1]]
+
+    def onward(
+        self, b: Builder, offsets: Sequence[Value], view: Sequence[Value], count: int
+    ) -> list[Value]:
+        """The element `count` places after `view`, that at `offsets`, along the last axis."""
+        by = b.const(count, self.index)
+        if self.sides and isinstance(self.sides[-1], tuple):
+            return self.place(b, [*offsets[:-1], b.emit("add", offsets[-1], by)])
+        return [*view[:-1], b.emit("add", view[-1], by)]
 
     def indices(self, b: Builder, view: Sequence[Value]) -> list[Value]:
         """The buffer's indices of the view's element `view`."""
@@ -54,11 +81,11 @@ class Window:
                 out = b.emit("and", out, known)
         return out
 
-    def whole(self, b: Builder, shape: Sequence[int]) -> Value:
-        """Whether every element of a tile of `shape` exists."""
+    def whole(self, b: Builder) -> Value:
+        """Whether every element of the tile exists."""
         zero = b.const(0, self.index)
         out = b.const(True, bool_)
-        for first, size, extent in zip(self.first, shape, self.extent, strict=True):
+        for first, size, extent in zip(self.first, parted(self.sides), self.extent, strict=True):
             end = b.emit("add", first, b.const(size, self.index))
             for known in (b.emit("ge", first, zero), b.emit("le", end, extent)):
                 out = b.emit("and", out, known)

@@ -64,7 +64,7 @@ def _weight(op: Op) -> int:
 
 def _ways(op: Op) -> int:
     """The number of ways to take an op away."""
-    if op.name in ("yield", "const", "shared", "table", "splat"):
+    if op.name in ("yield", "const", "shared", "table", "splat", "tile_stage"):
         return 0
     if op.name == "if":
         return 3

@@ -162,15 +162,20 @@ class _Writer:
         at = [self.start(n) for n in extents]
         turned = self.rng.random() < 0.3
         axes = (2, 1) if turned else (1, 2)
+        sides: tuple[int | tuple[int, ...], ...] = shape
         if len(shape) == 1:
+            base, joined = self.rng.randrange(5), self.sites % 3 == 1 and shape[0] % 4 == 0
             places = self.window(buffer, at[:1], extents[:1])
-            operands = (*places[:3], self.number(self.rng.randrange(5)), *places[3:])
+            operands = (*places[:3], self.number(base), *places[3:])
             axes = (1,)
+            if joined:
+                sides, axes = ((shape[0] // 4, 4),), (1, 2)
+                operands = self.window(buffer, at, extents)
         else:
             operands = self.window(buffer, at, extents[:: -1 if turned else 1])
             operands = self._turned(operands, turned, extents)
         self.sites += 1
-        attrs = (shape, axes, (1,) * len(shape), self.sites - 1)
+        attrs = (sides, axes, (1,) * len(axes), self.sites - 1)
         return self.emit("tile_read", *operands, attrs=attrs)
 
     def _turned(
@@ -187,7 +192,8 @@ class _Writer:
     def write(self, out: Value, value: Value, shape: Shape) -> None:
         """All of the group's part of an output, of which a tile may be larger."""
         at = [self.number(0) for _ in shape[1:]]
-        attrs = (tuple(range(1, len(shape))), (1,) * (len(shape) - 1))
+        assert isinstance(value.type, Tile)
+        attrs = (value.type.shape, tuple(range(1, len(shape))), (1,) * (len(shape) - 1))
         self.b.emit_all("tile_write", (*self.window(out, at, shape[1:]), value), attrs)
 
     def scattered(self, marks: Value) -> None:

@@ -21,6 +21,7 @@ from iron.ir.core import Kernel, Op, Value
 from iron.ir.floats8 import FLOATS8, decoded
 from iron.ir.interp.machine import Array, Machine, Mask
 from iron.ir.interp.memory import Buffer, enter, group_array, who
+from iron.ir.ops.tile import Sides, joined
 from iron.ir.types import Tensor, Tile, held
 
 CHUNK = 1 << 18  # tile elements that run together
@@ -53,15 +54,17 @@ class Places:
         return self.at[self.inside], m.number[lanes] - 1, m.since[lanes]
 
 
-def _window(m: Machine, op: Op, shape: tuple[int, ...], mask: Mask) -> Places:
+def _window(m: Machine, op: Op, mask: Mask) -> Places:
     """The places of a tile read or write."""
-    rank, many = len(m.buffers[op.args[0]].shape), len(shape)
-    starts = op.args[1 + rank : 1 + rank + many]
-    coordinates = [
-        _wide(m, start, many) + np.arange(side).reshape(_along(j, many, side))
-        for j, (start, side) in enumerate(zip(starts, shape, strict=True))
-    ]
-    return _places(m, op, coordinates, op.args[1 + rank + many :], shape, mask)
+    sides: Sides = op.attr("shape")
+    rank, free, shape = len(m.buffers[op.args[0]].shape), len(op.attr("axes")), joined(sides)
+    starts, coordinates = iter(op.args[1 + rank : 1 + rank + free]), list[Lanes]()
+    for j, side in enumerate(sides):
+        parts = side if isinstance(side, tuple) else (side,)
+        along = _along(j, len(shape), shape[j])
+        for part in np.unravel_index(np.arange(shape[j]), parts):
+            coordinates.append(_wide(m, next(starts), len(shape)) + part.reshape(along))
+    return _places(m, op, coordinates, op.args[1 + rank + free :], shape, mask)
 
 
 def _indexed(m: Machine, op: Op, keep: Value, mask: Mask) -> Places:
@@ -172,12 +175,12 @@ def _put(m: Machine, op: Op, buffer: Buffer, places: Places, value: Value) -> No
 
 
 def _read(m: Machine, op: Op, mask: Mask) -> tuple[Array]:
-    return _taken(m, op, _window(m, op, op.attr("shape"), mask))
+    return _taken(m, op, _window(m, op, mask))
 
 
 def _write(m: Machine, op: Op, mask: Mask) -> tuple[()]:
     value = op.args[-1]
-    _put(m, op, m.buffers[op.args[0]], _window(m, op, held(value.type), mask), value)
+    _put(m, op, m.buffers[op.args[0]], _window(m, op, mask), value)
     return ()
 
 

@@ -23,9 +23,12 @@ is not outside must lie in the buffer: the front end makes extents so, the inter
 * `tile_read`: view axis j has the tile axis j, and `at` holds the first u of each; element
   (r_0, ..) of the result is the view's element `at_j + r_j`, or 0 where that is outside. Its
   operands are `buffer`, `rank` bases, then for the view's axes all `at`, then all `extent`.
-  `shape` is the tile's. Any integer dtypes; they are not mixed by arithmetic.
-* `tile_write` has the operands of `tile_read` and last the tile; elements that are outside are
-  dropped. Two groups that write one element race.
+  `shape` is the tile's. Any integer dtypes; they are not mixed by arithmetic. A side of `shape`
+  that is a tuple joins as many axes of the view, the last of them fastest, into one of the tile:
+  with ((2, 8, 8), 64) element (r, c) of 128 x 64 is the view's element
+  (at_0 + r // 64, at_1 + r // 8 % 8, at_2 + r % 8, at_3 + c).
+* `tile_write` has the operands and attributes of `tile_read` and last the tile; elements that are
+  outside are dropped. Two groups that write one element race.
 * `tile_gather`: after `buffer` and the bases come one index for each of the view's axes, integer
   scalars or integer tiles of one shape, then all `extent`, then `keep`, a bool tile of that
   shape. Element r of the result is the view's element (index_0[r], ..), or 0 where that is outside
@@ -44,6 +47,7 @@ threads after it. `tile_stage` holds a barrier at both ends.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from iron.dtypes import DType, bf16, bool_, f16, f32, i32, u8
@@ -71,6 +75,28 @@ def _tile(value: Value) -> Tile:
     if not isinstance(value.type, Tile):
         raise OpTypeError(f"needs a tile, got {value.type}")
     return value.type
+
+
+Sides = tuple[int | tuple[int, ...], ...]
+"""Sides of a tile; a tuple joins axes of its view."""
+
+
+def joined(shape: Sides) -> tuple[int, ...]:
+    """The sides of the tile of an access.
+
+    >>> joined(((2, 8, 8), 64))
+    (128, 64)
+    """
+    return tuple(prod(s) if isinstance(s, tuple) else s for s in shape)
+
+
+def parted(shape: Sides) -> tuple[int, ...]:
+    """The sides of an access along each axis of its view.
+
+    >>> parted(((2, 8, 8), 64))
+    (2, 8, 8, 64)
+    """
+    return tuple(n for s in shape for n in (s if isinstance(s, tuple) else (s,)))
 
 
 # --- accesses -------------------------------------------------------------------------------------
@@ -103,16 +129,21 @@ def _count(args: Sequence[Value], wanted: int) -> None:
 def _read(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
     shape, axes, steps = attrs[:3]
     t = _view(args, axes, steps)
-    if len(shape) != len(axes):
+    if len(parted(shape)) != len(axes):
         raise OpTypeError(f"a tile of shape {shape} on {len(axes)} axes")
+    if any(isinstance(s, tuple) and (len(s) < 2 or min(s) < 1) for s in shape):
+        raise OpTypeError(f"a side of {shape} joins no two axes")
     _count(args, 1 + t.rank + 2 * len(axes))
     _integers(args[1 + t.rank :])
-    return (_made(t.elem, shape),)
+    return (_made(t.elem, joined(shape)),)
 
 
 def _write(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
     held = _tile(args[-1])
-    _read(args[:-1], (held.shape, *attrs), _)
+    (place,) = _read(args[:-1], attrs, _)
+    assert isinstance(place, Tile)
+    if held.shape != place.shape:
+        raise OpTypeError(f"{held} is written to a place of shape {place.shape}")
     _stored(args, held)
     return ()
 
@@ -268,7 +299,7 @@ tile_read = defop(
 tile_write = defop(
     "tile_write",
     "buffer place* value",
-    attrs="axes steps",
+    attrs="shape axes steps",
     infer=_write,
     traits=TOGETHER | Trait.WRITES,
     doc="Writes a tile at a place of a view; elements outside the view are dropped.",

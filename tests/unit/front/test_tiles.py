@@ -116,6 +116,27 @@ def strips(x: In[f32, M, N], y: Out[f32, M, N]):
         R[j] = x[i, N - 2 :: -2].tiles(8)[j]
 
 
+@kernel
+def moved(x: In[f32, M, N, K], y: Out[f32, M, N, K], z: Out[f32, M, N], down: Scalar[i32]):
+    """Matrices and rows out of boxes of 2 x 8, from places that need not be those of tiles."""
+    X, Y, Z = x.tiles((2, 8), 16), y.tiles((2, 8), 16), z.tiles((2, 8))
+    i, j, k = groups(*X.grid[0], X.grid[1])
+    t = X.at((2 * i + down, 8 * j - 3), 16 * k + 1)
+    Y[(i, j), k] = t
+    if k == 0:
+        Z[i, j] = (X[(i, j), k] + t).sum(axis=1)
+
+
+@pytest.mark.parametrize("down", [-1, 0, 5])
+def test_joined_axes_and_places(down):
+    x, y, z = normal(5, 19, 17), blank(5, 19, 17), blank(5, 19)
+    run(moved, x=x, y=y, z=z, down=down)
+    wide = np.pad(x, ((8, 8), (8, 8), (0, 1)))
+    want = wide[8 + down :, 5:, 1:][:5, :19, :17]
+    assert np.array_equal(y, want)
+    assert np.allclose(z, x[..., :16].sum(-1) + want[..., :16].sum(-1), atol=1e-5)
+
+
 def test_views():
     x, y = normal(5, 23), blank(5, 23)
     run(strips, x=x, y=y)
@@ -563,6 +584,30 @@ def order_of_no_axis(x: In[f32, 64, 64], y: Out[f32, 64, 64]):
 def stage_of_a_view(x: In[f32, 64, 64], y: Out[f32, 64, 64]):
     (_,) = groups(4)
     stage(x)  # !
+
+
+@refused("E0208")
+def joined_without_a_tuple(x: In[f32, 64, 64], y: Out[f32, 64, 64]):
+    (i,) = groups(4)
+    x.tiles((4, 4))[i]  # !
+
+
+@refused("E0208")
+def a_tuple_without_joined_axes(x: In[f32, 64, 64], y: Out[f32, 64, 64]):
+    (i,) = groups(4)
+    x.tiles(4, 4).at((i, 0), 0)  # !
+
+
+@refused("E0208")
+def too_many_joined(x: In[f32, 64, 64], y: Out[f32, 64, 64]):
+    (_,) = groups(4)
+    x.tiles((4, 4), 4)  # !
+
+
+@refused("E0212")
+def joined_sides_that_are_no_side(x: In[f32, 64, 64], y: Out[f32, 64, 64]):
+    (_,) = groups(4)
+    x.tiles((2, 3))  # !
 
 
 @refused("E0207")

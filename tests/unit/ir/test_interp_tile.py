@@ -37,9 +37,9 @@ def read(p: Handmade, name: str, shape, starts, extents, *, steps=None, axes=Non
     return p.emit("tile_read", *window(p, name, starts, extents, base=base), attrs=attrs)
 
 
-def write(p: Handmade, name: str, value: Value, starts, extents, *, steps=None):
+def write(p: Handmade, name: str, value: Value, starts, extents, *, steps=None, shape=None):
     many = len(starts)
-    attrs = (tuple(range(many)), steps or (1,) * many)
+    attrs = (shape or value.type.shape, tuple(range(many)), steps or (1,) * many)
     p.do("tile_write", *window(p, name, starts, extents), value, attrs=attrs)
 
 
@@ -127,7 +127,7 @@ def test_groups_and_masks():
     odd = p.emit("eq", p.emit("mod", g, p.const(2)), p.const(1))
     (result,) = p.do("if", odd, regions=(then, other))
     p.do("tile_write", p.values["y"], g, p.const(0), p.const(0), p.const(3), result,
-         attrs=((1,), (1,)))  # fmt: skip
+         attrs=((4,), (1,), (1,)))  # fmt: skip
     x, y = RNG.normal(size=(5, 3)).astype(np.float32), nan(6, 3)
     ran(p, {"x": x, "y": y}, (6,))
     wanted = [(-1) ** g * x[:g].sum(0) for g in range(6)]

@@ -36,7 +36,7 @@ def product(stages: int = 3, fold: bool = True) -> Kernel:
     turns = p.emit("floordiv", p.emit("add", k, p.const(7)), p.const(8))
     (total,) = p.do("for", zero, turns, p.const(1), acc, attrs=(False, stages), regions=(body,))
     out = p.emit("cast", total, attrs=(f16,))
-    p.do("tile_write", c, zero, zero, row, col, m, n, out, attrs=(axes, steps))
+    p.do("tile_write", c, zero, zero, row, col, m, n, out, attrs=((16, 32), axes, steps))
     return replace(p.done(), schedule=(("STAGES", stages), ("order", (0, 8, False))))
 
 
@@ -211,6 +211,9 @@ WINDOW = [
     ({"steps": (1,)}, "steps"),
     ({"steps": (1, 0)}, "steps"),
     ({"shape": (4,)}, "a tile of shape"),
+    ({"shape": ((4, 2), 4)}, "a tile of shape"),
+    ({"shape": ((4,), 4)}, "joins no two axes"),
+    ({"shape": ((4, 3),)}, "a tile side"),
     ({"shape": (4, 3)}, "a tile side"),
     ({"operands": -1}, "takes 7 operands"),
     ({"place": f32}, "integer scalar"),
@@ -239,7 +242,7 @@ def test_windows(change, message):
         ("inout", f32, (4, 4), None),
         ("in", f32, (4, 4), "read-only"),
         ("out", f16, (4, 4), "write .to"),
-        ("out", f32, (4,), "a tile of shape"),
+        ("out", f32, (4,), "a place of shape"),
     ],
 )
 def test_writes(space, elem, shape, message):
@@ -248,10 +251,10 @@ def test_writes(space, elem, shape, message):
     at = [p.const(0)] * 4 + [p.const(8)] * 2
     value = made(p, elem, *shape)
     if message is None:
-        assert p.do("tile_write", x, *at, value, attrs=((0, 1), (1, 1))) == ()
+        assert p.do("tile_write", x, *at, value, attrs=((4, 4), (0, 1), (1, 1))) == ()
         return
     with pytest.raises(OpTypeError, match=message):
-        p.do("tile_write", x, *at, value, attrs=((0, 1), (1, 1)))
+        p.do("tile_write", x, *at, value, attrs=((4, 4), (0, 1), (1, 1)))
 
 
 @pytest.mark.parametrize(

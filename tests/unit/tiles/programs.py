@@ -50,14 +50,16 @@ class Tiles(Handmade):
         return [buffer, *map(self.num, (*base, *at, *extent))]
 
     def read(self, name: str, shape, at, extent, base=None, axes=None, steps=None) -> Value:
-        axes = axes or tuple(range(len(shape)))
-        attrs = (shape, axes, steps or (1,) * len(shape), self.site)
+        axes = axes or tuple(range(len(at)))
+        attrs = (shape, axes, steps or (1,) * len(axes), self.site)
         self.site += 1
         return self.emit("tile_read", *self.window(name, at, extent, base), attrs=attrs)
 
-    def write(self, name: str, value: Value, at, extent, base=None, axes=None, steps=None) -> None:
-        rank = len(value.type.shape)
-        attrs = (axes or tuple(range(rank)), steps or (1,) * rank)
+    def write(
+        self, name: str, value: Value, at, extent, base=None, axes=None, steps=None, shape=None
+    ) -> None:
+        rank = len(at)
+        attrs = (shape or value.type.shape, axes or tuple(range(rank)), steps or (1,) * rank)
         self.do("tile_write", *self.window(name, at, extent, base), value, attrs=attrs)
 
     def full(self, value: float, shape, dtype: DType = f32) -> Value:
@@ -294,6 +296,48 @@ def turned(shape=(23, 41), tile_=(32, 64), simd=32) -> Made:
     exact = (value * 2 + np.arange(m, dtype=np.float32)[:, None]).T
     arrays = {"x": value, "y": unwritten((n, m), f32)}
     return Made(p.done(), arrays, {"M": m, "N": n}, (1,), {"y": (exact, np.zeros(exact.shape))})
+
+
+def boxed(dtype: DType = f32, planar: bool = False, simd=32) -> Made:
+    """y = x of a pixel one above and two to the right, times w: the rows of a tile are a box of
+    2 x 4 x 8 pixels, and the box reaches beyond every edge. Planar images are read turned."""
+    n, h, w, c, m = 3, 5, 9, 18, 12
+    p = Tiles(3, simd)
+    p.tensor("x", dtype, "in", 4), p.tensor("w", dtype, "in", 2)
+    p.tensor("y", dtype, "out", 4), p.tensor("s", f32, "out", 3)
+    box, image = (2, 4, 8), [p.dim(name) for name in "NHW"]
+    corner = [p.times(p.group(i), side) for i, side in enumerate(box)]
+    moved = [
+        corner[0],
+        *(p.emit("add", v, p.const(d)) for v, d in zip(corner[1:], (-1, 2), strict=True)),
+    ]
+
+    def step(turn, acc):
+        at = p.times(turn, 16)
+        if planar:
+            x = p.turn(p.read("x", (16, box), [at, *moved], [c, *image]))
+        else:
+            x = p.read("x", (box, 16), [*moved, at], [*image, c])
+        return [p.mma(x, p.read("w", (16, 16), [at, 0], [c, m]), acc)]
+
+    (acc,) = p.loop(p.const(-(-c // 16)), [p.full(0, (64, 16))], step, 2)
+    p.write("y", p.to(acc, dtype), [*corner, 0], [*image, m], shape=(box, 16))
+    p.write("s", p.sum(acc, 1), corner, image, shape=(box,))
+    rng = np.random.default_rng(6)
+    x, by = random(rng, (n, h, w, c), dtype), random(rng, (c, m), dtype)
+    wide = np.zeros((n, h, w, c))
+    wide[:, 1:, : w - 2] = x[:, : h - 1, 2:]
+    exact, size = wide @ by.astype(np.float64), np.abs(wide) @ np.abs(by.astype(np.float64))
+    fine, loose = 1e-6 * size, {f32: 0, f16: 2.0**-10}.get(dtype, 2.0**-7)
+    arrays = {
+        "x": np.ascontiguousarray(np.moveaxis(x, -1, 0)) if planar else x, "w": by,
+        "y": unwritten((n, h, w, m), dtype), "s": unwritten((n, h, w), f32),
+    }  # fmt: skip
+    wanted = {
+        "y": (exact, fine + loose * np.abs(exact)), "s": (exact.sum(-1), fine.sum(-1) + 1e-6)
+    }  # fmt: skip
+    kernel = p.launched(*zip("NHW", box, strict=True))
+    return Made(kernel, arrays, {"N": n, "H": h, "W": w}, (2, 2, 2), wanted)
 
 
 def indexed(count=100, simd=32) -> Made:

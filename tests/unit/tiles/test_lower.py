@@ -23,6 +23,7 @@ from iron.tiles.lower import threads
 from tests.unit.tiles.programs import (
     Made,
     attention,
+    boxed,
     chosen,
     gemm,
     indexed,
@@ -51,6 +52,10 @@ PROGRAMS: dict[str, Callable[..., Made]] = {
     "reductions of integers": lambda **w: reductions((23, 41), (64, 64), i32, **w),
     "reductions of few": lambda **w: reductions((3, 4), (4, 8), **w),
     "turned": lambda **w: turned(**w),
+    "boxes": lambda **w: boxed(**w),
+    "boxes f16": lambda **w: boxed(f16, **w),
+    "boxes of planes": lambda **w: boxed(planar=True, **w),
+    "boxes of planes f16": lambda **w: boxed(f16, planar=True, **w),
     "indexed": lambda **w: indexed(**w),
     "mixed": lambda **w: mixed(**w),
     "chosen": lambda **w: chosen(**w),

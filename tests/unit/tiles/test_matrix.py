@@ -34,7 +34,7 @@ from iron.tiles.matrix import matrix_grid
 from iron.tiles.peel import peel
 from iron.tiles.place import place
 from tests.unit.ir.handmade import Handmade
-from tests.unit.tiles.programs import Made, attention, gemm
+from tests.unit.tiles.programs import Made, attention, boxed, gemm
 from tests.unit.tiles.test_lower import interpreted, on
 
 ATOMS: list[tuple[str, MatrixAtom, bool]] = [
@@ -111,6 +111,8 @@ def test_every_grid_covers_its_tiles(tiles: tuple[int, int, int]):
 
 
 PROGRAMS: dict[str, Callable[[], Made]] = {
+    "boxes f16": lambda: boxed(f16),
+    "boxes of planes bf16": lambda: boxed(bf16, planar=True),
     "nn bf16": lambda: gemm((50, 70, 41), (32, 32, 16), bf16),
     "nt f16 with bias": lambda: gemm((65, 70, 41), (64, 64, 32), f16, "NT", bias=True),
     "tn bf16": lambda: gemm((65, 130, 41), (64, 128, 32), bf16, "TN"),
