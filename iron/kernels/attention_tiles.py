@@ -28,40 +28,58 @@ def hopper_keys(D, E, T, shared_bytes):
 
 
 @inline
-def seen(rows, cols, keys, window, CAUSAL, WINDOWED):
-    """Which of the keys `cols` the queries at the places `rows` among the keys see."""
+def seen(rows, cols, keys, sight):
+    """Which of the first `keys` keys the queries at the places `rows` among them see.
+
+    `sight` is (behind, ahead): a query at r sees the places above r - behind and up to r + ahead;
+    None is without a limit.
+    """
+    behind, ahead = sight
     keep = cols < keys
-    if CAUSAL:
-        keep = keep & (cols <= rows)
-    if WINDOWED:
-        keep = keep & (cols > rows - window)
+    if ahead is not None:
+        keep = keep & (cols <= rows + ahead)
+    if behind is not None:
+        keep = keep & (cols > rows - behind)
     return keep
 
 
 @inline
-def attend(i, q, k, v, o, lse, mask, sink, scale, softcap, window, form):
-    """BM queries of one head, given as views whose lengths count: writes rows of `o` and `lse`."""
-    CAUSAL, CAPPED, WINDOWED, BM, BN, STAGES, T = form
-    S, keys, D, E = q.shape[0], k.shape[0], q.shape[1], v.shape[1]
-    query = q.tiles(BM, D)[i, 0]
-    K, V = k.tiles(BN, D), v.tiles(BN, E)
-    first = i * BM + keys - S  # the place of the first query among the keys
-    rows = first + iota(BM)[:, None]
+def fresh(BM, E, sink):
+    """The state of BM rows that have seen nothing; `sink`, where there is one, is in base 2."""
+    norm, acc = zeros((BM,), f32), zeros((BM, E), f32)
+    if sink is None:
+        return full((BM,), -inf, f32), norm, acc
+    return full((BM,), sink * LOG2E, f32), norm + 1.0, acc
 
-    top, norm, acc = full((BM,), -inf, f32), zeros((BM,), f32), zeros((BM, E), f32)
-    if sink is not None:
-        top, norm = full((BM,), sink * LOG2E, f32), norm + 1.0
-    end = minimum(keys, first + BM) if CAUSAL else keys
-    start = maximum(0, first - window + 1) // BN if WINDOWED else 0
-    for j in pipelined(start, cdiv(end, BN), stages=STAGES):
+
+@inline
+def walked(query, i, heads, rows, tiles, sight, extra, by, state, form):
+    """The state (greatest score in base 2, weight sum, weighted values) after some tiles of keys.
+
+    `heads` are the keys and the values as views whose lengths count, `rows` the places among the
+    keys of the queries of tile i, `tiles` the first tile of keys and the one after the last,
+    `extra` (mask, ids, table) or None for each, `by` (scale, soft cap or None). With `ids` equal
+    ones see each other; `table` is (values, zero) and adds values[clamp(zero + key - query)].
+    """
+    (k, v), (mask, ids, table), (scale, softcap) = heads, extra, by
+    BM, BN, STAGES, T = form
+    (top, norm, acc), keys = state, k.shape[0]
+    K, V = k.tiles(BN, k.shape[1]), v.tiles(BN, v.shape[1])
+    for j in pipelined(tiles[0], tiles[1], stages=STAGES):
         score = mma(query, K[j, 0].T, zeros((BM, BN), f32))
-        if CAPPED:
+        if softcap is not None:
             score = softcap * tanh(score * scale / softcap) * LOG2E
         else:
             score = score * (scale * LOG2E)  # one factor: what follows is one fma a score
-        keep = seen(rows, j * BN + iota(BN)[None, :], keys, window, CAUSAL, WINDOWED)
+        cols = j * BN + iota(BN)[None, :]
+        keep = seen(rows, cols, keys, sight)
         if mask is not None:
             keep = keep & (mask.tiles(BM, BN)[i, j] != 0)
+        if ids is not None:
+            keep = keep & (ids.tiles(BM)[i][:, None] == ids.tiles(BN)[j][None, :])
+        if table is not None:
+            at = minimum(maximum(cols - rows + table[1], 0), table[0].size - 1)
+            score = score + table[0].gather(at) * LOG2E
         score = where(keep, score, -inf)
         peak = maximum(top, score.max(axis=1))
         safe = where(peak == -inf, 0.0, peak)  # a row that sees nothing stays 0, not NaN
@@ -70,6 +88,30 @@ def attend(i, q, k, v, o, lse, mask, sink, scale, softcap, window, form):
         norm = norm * decay + weight.sum(axis=1)
         acc = mma(weight.to(T), V[j, 0], acc * decay[:, None])
         top = peak
+    return top, norm, acc
+
+
+@inline
+def finished(state, i, o, lse, form):
+    """Writes tile i of the outputs and of the log sums of a state."""
+    top, norm, acc = state
     share = where(norm > 0.0, fast_rcp(norm), 0.0)
-    o.tiles(BM, E)[i, 0] = (acc * share[:, None]).to(T)
-    lse.tiles(BM)[i] = where(norm > 0.0, (top + log2(norm)) / LOG2E, -inf)
+    o.tiles(form[0], o.shape[1])[i, 0] = (acc * share[:, None]).to(form[3])
+    lse.tiles(form[0])[i] = where(norm > 0.0, (top + log2(norm)) / LOG2E, -inf)
+
+
+@inline
+def attend(i, heads, shift, sight, sink, extra, by, form):
+    """BM queries of one head, given as views whose lengths count: writes rows of `o` and `lse`.
+
+    Query 0 has the place `shift` among the keys; the rest as in `walked`.
+    """
+    (q, k, v, o, lse), (behind, ahead), (BM, BN, _, _) = heads, sight, form
+    query, keys = q.tiles(BM, q.shape[1])[i, 0], k.shape[0]
+    first = i * BM + shift
+    end = minimum(keys, first + BM + ahead) if ahead is not None else keys
+    start = maximum(0, first - behind + 1) // BN if behind is not None else 0
+    rows, state = first + iota(BM)[:, None], fresh(BM, v.shape[1], sink)
+    tiles = (start, cdiv(end, BN))
+    state = walked(query, i, (k, v), rows, tiles, sight, extra, by, state, form)
+    finished(state, i, o, lse, form)

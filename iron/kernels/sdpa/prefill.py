@@ -72,9 +72,10 @@ def sdpa_prefill(
     require(not WINDOWED or window > 0, "a form with a window is for a positive one")
     g, n = h // (H // G), minimum(used[b].to(i32), L) if used is not None else L
     attend(
-        i, q[b, h], k[b, g, :n], v[b, g, :n], o[b, h], lse[b, h],
-        mask[b] if mask is not None else None, sink[h] if sink is not None else None,
-        scale, softcap, window, (CAUSAL, CAPPED, WINDOWED, BM, BN, STAGES, T),
+        i, (q[b, h], k[b, g, :n], v[b, g, :n], o[b, h], lse[b, h]), n - S,
+        (window if WINDOWED else None, 0 if CAUSAL else None),
+        sink[h] if sink is not None else None, (mask[b] if mask is not None else None, None, None),
+        (scale, softcap if CAPPED else None), (BM, BN, STAGES, T),
     )  # fmt: skip
 
 

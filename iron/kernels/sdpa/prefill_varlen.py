@@ -55,10 +55,11 @@ def sdpa_prefill_varlen(
     first, last = queries[b].to(i32), queries[b + 1].to(i32)
     low, high = keys[b].to(i32), keys[b + 1].to(i32)
     if i * BM < last - first:
+        heads = (q[first:last, h], k[low:high, g], v[low:high, g], o[first:last, h])
         attend(
-            i, q[first:last, h], k[low:high, g], v[low:high, g], o[first:last, h],
-            lse[first:last, h], None, None, scale, 0.0, 0,
-            (CAUSAL, False, False, BM, BN, STAGES, T),
+            i, (*heads, lse[first:last, h]), high - low - last + first,
+            (None, 0 if CAUSAL else None), None, (None, None, None), (scale, None),
+            (BM, BN, STAGES, T),
         )  # fmt: skip
 
 

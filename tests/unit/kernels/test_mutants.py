@@ -88,6 +88,7 @@ SLOW = {
         "top_k_mask",
     ),
     *("sdpa_decode", "sdpa_decode_split", "sdpa_prefill", "sdpa_prefill_varlen"),
+    *("sdpa_bidirectional", "sdpa_decode_divided"),
 }
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in KERNELS]
 
