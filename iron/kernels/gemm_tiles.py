@@ -30,7 +30,8 @@ def hopper(m, n, TA):
     side = next((s for s in (256, 128) if cdiv(n, s) >= 96), 64)
     if m <= 48 and not TA:
         rows = 16 if m <= 16 else 32 if m <= 32 else 48
-        return rows, side, *{256: (64, 5, 4), 128: (128, 4, 2), 64: (256, 4, 1)}[side], 1, 0
+        many = 3 if rows == 48 else 4  # slots of BK 256, as the memory of a group holds
+        return rows, side, *{256: (64, 5, 4), 128: (128, 4, 2), 64: (256, many, 1)}[side], 1, 0
     if m <= 64:
         if side == 256:
             return 64, 256, 64, 4, 4, 1, 0

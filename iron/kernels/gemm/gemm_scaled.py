@@ -17,16 +17,16 @@ M, N, K = dims("M N K")
 T = dtypes("T", bf16, f16, f32)
 DECODED = {"e4m3": e4m3, "e5m2": e5m2}
 HOPPER = {
-    "BM": 128,
-    "BN": lambda M, N: 256 if cdiv(M, 128) * cdiv(N, 256) >= 112 else 128,
+    "BM": lambda M: 64 if M <= 64 else 128,
+    "BN": lambda M, N: 256 if cdiv(M, 128) * cdiv(N, 256) >= 112 and M > 64 else 128,
     "BK": 128,
-    "STAGES": lambda BN: {256: 3, 128: 6}[BN],
+    "STAGES": lambda BM, BN, BK: min(8, 200 * 1024 // ((BM + BN) * BK)) if BN < 256 else 3,
     "PERSISTENT": 132,
 }
 
 
 @kernel(
-    schedule={"cpu": {"BM": 64, "BN": 64}, "sm_90": HOPPER},
+    schedule={"cpu": {"BM": 64, "BN": 64, "BK": 64}, "sm_90": HOPPER},
     tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [32, 64, 128], "STAGES": [2, 3, 4]},
 )
 def gemm_scaled(
@@ -40,9 +40,9 @@ def gemm_scaled(
     *,
     FORMAT: Const = "e4m3",
     ACT: Const = "none",
-    BM: Const = lambda M, shared_bytes: side_of(M, u8, shared_bytes),
-    BN: Const = lambda N, shared_bytes: side_of(N, u8, shared_bytes),
-    BK: Const = 64,
+    BM: Const = lambda M, shared_bytes: side_of(M, f16, shared_bytes),
+    BN: Const = lambda N, shared_bytes: side_of(N, f16, shared_bytes),
+    BK: Const = 32,
     STAGES: Const = 2,
     PERSISTENT: Const = 0,
 ):
@@ -84,14 +84,14 @@ def factors(rng, M, N, K):
     return {"a": floats(rng, M, K), "b": floats(rng, N, K), **nothing}
 
 
-@gemm_scaled.case(M=[33], N=[70], K=[32, 65, 129], FORMAT=["e4m3", "e5m2"], BM=[32], BN=[64],
-                  T=[bf16, f32], tol=DOT.rounded("tf32"))  # fmt: skip
+@gemm_scaled.case(M=[33], N=[70], K=[8, 17, 33], FORMAT=["e4m3", "e5m2"], BM=[32], BN=[64],
+                  BK=[16], T=[bf16, f32], tol=DOT.rounded("tf32"))  # fmt: skip
 def _(rng, M, N, K):
     return factors(rng, M, N, K)
 
 
-@gemm_scaled.case(M=[65], N=[97], K=[33], SCALES=["rows", "columns", "all"], BM=[32], BN=[64],
-                  ACT=["silu"], tol=DOT.rounded("tf32"))  # fmt: skip
+@gemm_scaled.case(M=[130], N=[264], K=[48], SCALES=["rows", "columns", "all"], ACT=["silu"],
+                  T=[bf16, f32], tol=DOT.rounded("tf32"))  # fmt: skip
 def _(rng, M, N, K, SCALES):
     given = factors(rng, M, N, K)
     if SCALES != "columns":
