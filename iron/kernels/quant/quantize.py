@@ -134,5 +134,8 @@ def _(rng, R, K):
     return {"x": x}
 
 
-quantize.bench(R=4096, K=14336, FORMAT=by_name("mxfp4"), T=bf16, C=u32, S=u8)
+quantize.bench(
+    R=4096, K=14336, FORMAT=by_name("mxfp4"), T=bf16, C=u32, S=u8,
+    make=lambda rng, R, K: {"x": rng.normal(R, K)},
+)  # fmt: skip
 quantize_affine.bench(R=4096, K=14336, FORMAT=by_name("mlx_int4_g64"), T=bf16, C=u32, S=bf16)

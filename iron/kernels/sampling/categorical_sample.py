@@ -111,14 +111,19 @@ def _(x, u, temperature):
     return {"token": [np.searchsorted(row, g, "right") for row, g in zip(sums, goal, strict=True)]}
 
 
-@categorical_sample.case(R=[5], N=[33, 1000], HEAT=[0.5, 1.0], tol=EXACT)
-def _(rng, R, N, HEAT, T):
+def drawn(rng, R, N, T, heat):
+    """Logits, and numbers in the middle of what falls to likely tokens: far from rounding."""
     x = T((rng.normal(R, N) * 2).astype(np.float32)).astype(np.float64)
-    sums = cumulative(x, HEAT)
+    sums = cumulative(x, heat)
     share = np.diff(sums, axis=1, prepend=0)
     wanted = np.argmax(share * rng.uniform(R, N), 1)[:, None]
-    middle = np.take_along_axis(sums - share / 2, wanted, 1)  # far from rounding
-    return {"x": x, "u": (middle / sums[:, -1:])[:, 0], "key": None, "temperature": HEAT}
+    middle = np.take_along_axis(sums - share / 2, wanted, 1)
+    return {"x": x, "u": (middle / sums[:, -1:])[:, 0], "key": None, "temperature": heat}
+
+
+@categorical_sample.case(R=[5], N=[33, 1000], HEAT=[0.5, 1.0], tol=EXACT)
+def _(rng, R, N, HEAT, T):
+    return drawn(rng, R, N, T, HEAT)
 
 
 @categorical_sample.case(R=[5], N=[35], tol=EXACT)
@@ -129,9 +134,5 @@ def _(rng, R, N):
 
 
 categorical_sample.bench(
-    R=[1, 64],
-    N=128256,
-    make=lambda rng, R, N: {
-        "x": rng.normal(R, N), "u": rng.uniform(R), "key": None, "temperature": 1.0,
-    },
+    R=[1, 64], N=128256, make=lambda rng, R, N, T: drawn(rng, R, N, T, 1.0)
 )  # fmt: skip

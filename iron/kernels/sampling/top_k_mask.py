@@ -92,4 +92,9 @@ def _(rng, R, N):
     return {"x": 1 + near * 2.0 ** np.array([-22, -17, -14])[:R, None], "count": np.full(R, 30)}
 
 
-top_k_mask.bench(R=8, N=151936, reference="torch:topk")
+top_k_mask.bench(
+    R=8,
+    N=151936,
+    make=lambda rng, R, N: {"x": rng.normal(R, N) * 3, "count": np.full(R, 50)},
+    reference="torch:topk",
+)
