@@ -11,7 +11,9 @@ from iron.dtypes import bf16, f32
 from iron.front import TensorArg, bind, specialise
 from iron.ir import interp
 from iron.ir.host import evaluate
+from iron.kernels.convolution.conv2d import conv2d
 from iron.kernels.gemm.gemm import gemm
+from iron.kernels.sdpa.decode_batched import sdpa_decode_divided
 from iron.kernels.sdpa.prefill import sdpa_prefill
 from iron.kernels.sdpa.prefill_varlen import sdpa_prefill_varlen
 from iron.passes.elementary import elementary
@@ -95,6 +97,34 @@ def test_attention_of_sequences_one_after_another(causal):
     consts = {"CAUSAL": causal, "BM": 64, "BN": 64, "OVERLAP": 1}
     dims = {"H": 2, "G": 1, "D": d, "E": d, "N": 111, "L": 175, "P": 5}
     agree(sdpa_prefill_varlen, given, consts, dims)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dil", [1, 2])
+def test_convolution(dil):
+    """Boxes of 2 x 4 x 8 pixels that reach beyond every edge, of channels that are no tile."""
+    b, h, w, c, n = 3, 7, 9, 72, 70
+    given = {"x": normal(b, h, w, c), "w": normal(n, 3, 3, c), "bias": normal(n)}
+    given |= {"residual": normal(b, h, w, n), "y": empty(b, h, w, n)}
+    consts = {"PAD": dil, "DIL": dil, "ACT": "silu", "BOX": (2, 4, 8), "BM": 64, "BN": 64, "BK": 64}
+    sizes = (b, h, w, c, n, 3, 3, c)
+    agree(conv2d, given, consts, dict(zip("BHWCNRSD", sizes, strict=True)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("splits", [1, 2])
+def test_a_few_tokens_over_a_cache(splits):
+    """Rows of a group's heads and tokens, one sequence shorter than a tile of keys."""
+    rows, keys, d = 15, 150, 64
+    given = {"q": normal(2, 1, rows, d), "k": normal(2, 1, keys, d), "v": normal(2, 1, keys, d)}
+    given |= {"used": np.array([141, 2], np.uint32), "sink": normal(3, dtype=np.float32)}
+    given["k"][1, :, 2:] = given["v"][1, :, 2:] = np.nan
+    given["part"] = np.full((2, 1, rows, splits, d), np.nan, np.float32)
+    given["stat"] = np.full((2, 1, rows, splits, 2), np.nan, np.float32)
+    given |= {"scale": 0.25, "softcap": 0.0, "window": 0, "tokens": 5}
+    consts = {"CAPPED": False, "WINDOWED": False, "BM": 64, "BN": 64, "CONSUMERS": 1}
+    sizes = {"B": 2, "G": 1, "F": rows, "L": keys, "D": d, "E": d, "H": 3, "P": splits}
+    agree(sdpa_decode_divided, given, consts, sizes)
 
 
 @pytest.mark.parametrize(
