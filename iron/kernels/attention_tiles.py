@@ -16,8 +16,7 @@ def tile_side(D, E, T, shared_bytes):
 
 def hopper_side(D, E, T, shared_bytes):
     """128 where bulk copies of 128 bytes move heads of at most 256 elements of 16 bits."""
-    whole = T.bytes == 2 and D % 64 == 0 and E % 64 == 0 and max(D, E) <= 256
-    return 128 if whole else tile_side(D, E, T, shared_bytes)
+    return 128 if T.bytes == 2 and max(D, E) <= 256 else tile_side(D, E, T, shared_bytes)
 
 
 def hopper_keys(D, E, T, shared_bytes):
@@ -25,6 +24,16 @@ def hopper_keys(D, E, T, shared_bytes):
     if hopper_side(D, E, T, shared_bytes) < 128:
         return tile_side(D, E, T, shared_bytes)
     return 128 if max(D, E) <= 128 else 96 if max(D, E) <= 192 else 64
+
+
+def hopper_wide(T):
+    """Elements of 128 bytes, the width of what a bulk copy moves, for elements of 16 bits."""
+    return 64 if T.bytes == 2 else 1
+
+
+def wide(size, WIDE):
+    """The side of a tile that holds a head: a multiple of WIDE, zeros beyond `size`."""
+    return cdiv(size, WIDE) * WIDE
 
 
 @inline
@@ -62,9 +71,9 @@ def walked(query, i, heads, rows, tiles, sight, extra, by, state, form):
     ones see each other; `table` is (values, zero) and adds values[clamp(zero + key - query)].
     """
     (k, v), (mask, ids, table), (scale, softcap) = heads, extra, by
-    BM, BN, STAGES, T = form
+    BM, BN, STAGES, T, WIDE = form
     (top, norm, acc), keys = state, k.shape[0]
-    K, V = k.tiles(BN, k.shape[1]), v.tiles(BN, v.shape[1])
+    K, V = k.tiles(BN, wide(k.shape[1], WIDE)), v.tiles(BN, wide(v.shape[1], WIDE))
     for j in pipelined(tiles[0], tiles[1], stages=STAGES):
         score = mma(query, K[j, 0].T, zeros((BM, BN), f32))
         if softcap is not None:
@@ -96,7 +105,7 @@ def finished(state, i, o, lse, form):
     """Writes tile i of the outputs and of the log sums of a state."""
     top, norm, acc = state
     share = where(norm > 0.0, fast_rcp(norm), 0.0)
-    o.tiles(form[0], o.shape[1])[i, 0] = (acc * share[:, None]).to(form[3])
+    o.tiles(form[0], wide(o.shape[1], form[4]))[i, 0] = (acc * share[:, None]).to(form[3])
     lse.tiles(form[0])[i] = where(norm > 0.0, (top + log2(norm)) / LOG2E, -inf)
 
 
@@ -106,12 +115,12 @@ def attend(i, heads, shift, sight, sink, extra, by, form):
 
     Query 0 has the place `shift` among the keys; the rest as in `walked`.
     """
-    (q, k, v, o, lse), (behind, ahead), (BM, BN, _, _) = heads, sight, form
-    query, keys = q.tiles(BM, q.shape[1])[i, 0], k.shape[0]
+    (q, k, v, o, lse), (behind, ahead), (BM, BN, _, _, WIDE) = heads, sight, form
+    query, keys = q.tiles(BM, wide(q.shape[1], WIDE))[i, 0], k.shape[0]
     first = i * BM + shift
     end = minimum(keys, first + BM + ahead) if ahead is not None else keys
     start = maximum(0, first - behind + 1) // BN if behind is not None else 0
-    rows, state = first + iota(BM)[:, None], fresh(BM, v.shape[1], sink)
+    rows, state = first + iota(BM)[:, None], fresh(BM, wide(v.shape[1], WIDE), sink)
     tiles = (start, cdiv(end, BN))
     state = walked(query, i, (k, v), rows, tiles, sight, extra, by, state, form)
     finished(state, i, o, lse, form)

@@ -9,7 +9,8 @@ bands, Beltagy et al. 2020 (arXiv:2004.05150).
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, hopper_side, tile_side
+from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, hopper_wide
+from iron.kernels.attention_tiles import tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u32
 
@@ -23,10 +24,11 @@ T = dtypes("T", f32, f16, bf16)
         "cpu": {"BM": 32, "BN": 32},
         "sm_90": {
             "BM": hopper_side,
-            "BN": hopper_side,
+            "BN": hopper_keys,
             "OVERLAP": 1,
             "PINGPONG": 1,
             "PERSISTENT": 132,
+            "WIDE": hopper_wide,
         },
     },
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
@@ -51,6 +53,7 @@ def sdpa_bidirectional(
     OVERLAP: Const = 0,
     PINGPONG: Const = 0,
     PERSISTENT: Const = 0,
+    WIDE: Const = 1,
 ):
     """One group per BM queries of one head; lse = log of the sum of exp(s).
 
@@ -73,7 +76,7 @@ def sdpa_bidirectional(
     attend(
         i, (q[b, h], k[b, g, :n], v[b, g, :n], o[b, h], lse[b, h]), 0,
         (band + 1, band) if BANDED else (None, None), None, extra, (scale, None),
-        (BM, BN, STAGES, T),
+        (BM, BN, STAGES, T, WIDE),
     )  # fmt: skip
 
 

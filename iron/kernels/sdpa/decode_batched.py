@@ -11,7 +11,7 @@ long-context inference", 2023; formulas as in `sdpa.prefill`.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import fresh, walked
+from iron.kernels.attention_tiles import fresh, hopper_wide, walked, wide
 from iron.kernels.primitives import LOG2E
 from iron.kernels.sdpa.merge import sdpa_merge
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
@@ -30,15 +30,14 @@ def rows_of(F, D, E, T, shared_bytes):
 
 def hopper_rows(F, D, E, T, shared_bytes):
     """64, the rows of a warpgroup's product, for heads that bulk copies of 128 bytes move."""
-    whole = T.bytes == 2 and D % 64 == 0 and E % 64 == 0 and max(D, E) <= 128
-    return 64 if whole else rows_of(F, D, E, T, shared_bytes)
+    return 64 if T.bytes == 2 and max(D, E) <= 128 else rows_of(F, D, E, T, shared_bytes)
 
 
 @kernel(
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
     schedule={
         "cpu": {"BM": 16, "BN": 32},
-        "sm_90": {"BM": hopper_rows, "BN": 64, "STAGES": 3, "CONSUMERS": 1},
+        "sm_90": {"BM": hopper_rows, "BN": 64, "STAGES": 3, "CONSUMERS": 1, "WIDE": hopper_wide},
     },
     tune={"BM": [16, 32, 64], "BN": [32, 64, 128], "STAGES": [1, 2, 3]},
 )
@@ -62,6 +61,7 @@ def sdpa_decode_divided(
     STAGES: Const = 2,
     CONSUMERS: Const = 0,
     OVERLAP: Const = 0,
+    WIDE: Const = 1,
 ):
     """One group per share of the keys and BM of the F rows that see them, for `sdpa_merge`.
 
@@ -81,7 +81,7 @@ def sdpa_decode_divided(
     high = minimum(low + share, n)
 
     row = i * BM + iota(BM)
-    top, norm, acc = fresh(BM, E, None)
+    top, norm, acc = fresh(BM, wide(E, WIDE), None)
     if sink is not None:
         for r in range(F // tokens):
             top = where(row // tokens == r, sink[g * (F // tokens) + r] * LOG2E, top)
@@ -89,11 +89,11 @@ def sdpa_decode_divided(
     place = (n - tokens - low + row % tokens)[:, None]
     heads, tiles = (k[b, g, low:high], v[b, g, low:high]), (0, cdiv(high - low, BN))
     top, norm, acc = walked(
-        q[b, g].tiles(BM, D)[i, 0], i, heads, place, tiles, (window if WINDOWED else None, 0),
-        (None, None, None), (scale, softcap if CAPPED else None), (top, norm, acc),
-        (BM, BN, STAGES, T),
+        q[b, g].tiles(BM, wide(D, WIDE))[i, 0], i, heads, place, tiles,
+        (window if WINDOWED else None, 0), (None, None, None),
+        (scale, softcap if CAPPED else None), (top, norm, acc), (BM, BN, STAGES, T, WIDE),
     )  # fmt: skip
-    part[b, g, :, s].tiles(BM, E)[i, 0] = acc
+    part[b, g, :, s].tiles(BM, wide(E, WIDE))[i, 0] = acc
     stat[b, g, :, s, 0].tiles(BM)[i] = top
     stat[b, g, :, s, 1].tiles(BM)[i] = norm
 

@@ -9,7 +9,8 @@ Gimelshein 2018 (arXiv:1805.02867); grouped heads, g = h * G / H, Ainslie et al.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, tile_side
+from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, hopper_wide
+from iron.kernels.attention_tiles import tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u8, u32
 
@@ -28,6 +29,7 @@ T = dtypes("T", f32, f16, bf16)
             "OVERLAP": 1,
             "PINGPONG": 1,
             "PERSISTENT": 132,
+            "WIDE": hopper_wide,
         },
     },
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
@@ -54,6 +56,7 @@ def sdpa_prefill(
     OVERLAP: Const = 0,
     PINGPONG: Const = 0,
     PERSISTENT: Const = 0,
+    WIDE: Const = 1,
 ):
     """One group per BM queries of one head; lse = log of the sum of exp(s).
 
@@ -75,7 +78,7 @@ def sdpa_prefill(
         i, (q[b, h], k[b, g, :n], v[b, g, :n], o[b, h], lse[b, h]), n - S,
         (window if WINDOWED else None, 0 if CAUSAL else None),
         sink[h] if sink is not None else None, (mask[b] if mask is not None else None, None, None),
-        (scale, softcap if CAPPED else None), (BM, BN, STAGES, T),
+        (scale, softcap if CAPPED else None), (BM, BN, STAGES, T, WIDE),
     )  # fmt: skip
 
 
