@@ -5,13 +5,15 @@ from iron.lang import cdiv, f32, fast_exp2, fast_rcp, full, inf, inline, iota, l
 from iron.lang import minimum, mma, pipelined, tanh, where, zeros
 
 
-def tile_side(D, E, T, shared_bytes):
-    """Queries and keys of a tile: as many, up to 64, as leave room for q, k, v and the weights.
+def room(queries, keys, D, E, T):
+    """Bytes of group memory for tiles of q, k, v and the weights; 16 lie after each row."""
+    rows = ((queries, D), (keys, D), (keys, E), (queries, keys))
+    return sum(count * (size * T.bytes + 16) for count, size in rows)
 
-    Those are side x D, side x D, side x E and side x side elements of T in group memory.
-    """
-    fits = (n for n in (64, 32, 16, 8) if n * (2 * D + E + n) * T.bytes <= shared_bytes)
-    return next(fits, 4)
+
+def tile_side(D, E, T, shared_bytes):
+    """Queries and keys of a tile: as many, up to 64, as leave room for q, k, v and the weights."""
+    return next((n for n in (64, 32, 16, 8) if room(n, n, D, E, T) <= shared_bytes), 4)
 
 
 def hopper_side(D, E, T, shared_bytes):

@@ -5,9 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iron.analysis.budget import check_budget
+from iron.compiler import lower
+from iron.dtypes import DType, f16, f32
 from iron.errors import KernelError
+from iron.front import TensorArg, bind, specialise
 from iron.kernels.sdpa.prefill import sdpa_prefill
 from iron.kernels.sdpa.prefill_varlen import sdpa_prefill_varlen
+from iron.targets.apple import APPLE7
 from tests.cases.conftest import blank
 
 Array = np.ndarray[Any, Any]
@@ -120,3 +125,21 @@ def test_unused_cache_rows_are_never_read(poison: float, length: int):
     k[0, :length] = 1.0
     o, _ = attend(np.zeros((1, 3, 16), np.float32), k, v, used=np.uint32([length]))
     assert np.allclose(o, (length - 1) / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [f16, f32])
+@pytest.mark.parametrize("size", [64, 96, 256])
+def test_a_tile_leaves_room_for_the_bytes_after_each_row(dtype: DType, size: int):
+    """32 KiB of group memory, of which tiles without those bytes would have taken all."""
+    held = TensorArg(dtype, (1, 2, 64, size))
+    given = {"q": held, "k": held, "v": held, "o": held, "lse": TensorArg(f32, (1, 2, 64))}
+    given |= {"used": None, "mask": None, "sink": None}
+    bound = bind(
+        sdpa_prefill,
+        given,
+        {},
+        scalars=("scale", "softcap", "window"),
+        simd=APPLE7.simd,
+        shared_bytes=APPLE7.shared_bytes,
+    )
+    check_budget(lower(specialise(sdpa_prefill, bound, APPLE7.simd), APPLE7), APPLE7)

@@ -11,7 +11,7 @@ long-context inference", 2023; formulas as in `sdpa.prefill`.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import fresh, hopper_wide, walked, wide
+from iron.kernels.attention_tiles import fresh, hopper_wide, room, walked, wide
 from iron.kernels.primitives import LOG2E
 from iron.kernels.sdpa.merge import sdpa_merge
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
@@ -24,7 +24,7 @@ T = dtypes("T", f32, f16, bf16)
 
 def rows_of(F, D, E, T, shared_bytes):
     """Rows of a tile: all that share keys, up to 64, where there is room for them."""
-    fits = (n for n in (64, 32, 16) if (n + 32) * (D + E + n) * T.bytes <= shared_bytes)
+    fits = (n for n in (64, 32, 16) if room(n, 32, D, E, T) <= shared_bytes)
     return min(next(fits, 16), max(16, next_pow2(F)))
 
 
