@@ -16,6 +16,12 @@ def tile_side(D, E, T, shared_bytes):
     return next((n for n in (64, 32, 16, 8) if room(n, n, D, E, T) <= shared_bytes), 4)
 
 
+def tall_side(S, D, E, T, shared_bytes):
+    """Queries of a tile on GPUs whose simdgroups multiply: 128 where 64 keys have room beside."""
+    fits = T.bytes == 2 and max(D, E) <= 128 and S > 64 and room(128, 64, D, E, T) <= shared_bytes
+    return 128 if fits else tile_side(D, E, T, shared_bytes)
+
+
 def hopper_side(D, E, T, shared_bytes):
     """128 where bulk copies of 128 bytes move heads of at most 256 elements of 16 bits."""
     return 128 if T.bytes == 2 and max(D, E) <= 256 else tile_side(D, E, T, shared_bytes)

@@ -10,7 +10,7 @@ bands, Beltagy et al. 2020 (arXiv:2004.05150).
 import numpy as np
 
 from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, hopper_wide
-from iron.kernels.attention_tiles import tile_side
+from iron.kernels.attention_tiles import tall_side, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u32
 
@@ -22,6 +22,7 @@ T = dtypes("T", f32, f16, bf16)
     choose={"BANDED": [False, True]},
     schedule={
         "cpu": {"BM": 32, "BN": 32},
+        "cuda": {"BM": tall_side},
         "sm_90": {
             "BM": hopper_side,
             "BN": hopper_keys,

@@ -37,7 +37,7 @@ def hopper_rows(F, D, E, T, shared_bytes):
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
     schedule={
         "cpu": {"BM": 16, "BN": 32},
-        "sm_90": {"BM": hopper_rows, "BN": 64, "STAGES": 3, "CONSUMERS": 1, "WIDE": hopper_wide},
+        "sm_90": {"BM": hopper_rows, "BN": 64, "STAGES": 4, "CONSUMERS": 1, "WIDE": hopper_wide},
     },
     tune={"BM": [16, 32, 64], "BN": [32, 64, 128], "STAGES": [1, 2, 3]},
 )
@@ -111,12 +111,13 @@ def sdpa_decode_batched(
     softcap: Scalar[f32],
     window: Scalar[i32],
     *,
-    SPLITS: Const = lambda B, G, L: max(1, min(256 // (B * G), cdiv(L, 256), 64)),
+    SPLITS: Const = lambda B, G, L: max(1, min(128 // (B * G), cdiv(L, 256), 64)),
 ):
     """Query i of S sees keys 0 to used[b] - S + i, with a positive `window` the last of them.
 
     `sink`, `softcap` and what a query without keys gives are as in `sdpa_prefill`. A cache is read
-    once for every 64 of the rows (tokens times heads of a group) that share it, by SPLITS groups.
+    once for every 64 of the rows (tokens times heads of a group) that share it, by SPLITS
+    groups, by default so many that 128 are at work.
     """
     part = scratch(f32, B, G, H // G * S, SPLITS, E)
     stat = scratch(f32, B, G, H // G * S, SPLITS, 2)

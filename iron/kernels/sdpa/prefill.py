@@ -10,7 +10,7 @@ Gimelshein 2018 (arXiv:1805.02867); grouped heads, g = h * G / H, Ainslie et al.
 import numpy as np
 
 from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, hopper_wide
-from iron.kernels.attention_tiles import tile_side
+from iron.kernels.attention_tiles import tall_side, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u8, u32
 
@@ -23,6 +23,7 @@ T = dtypes("T", f32, f16, bf16)
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
     schedule={
         "cpu": {"BM": 32, "BN": 32},
+        "cuda": {"BM": tall_side},
         "sm_90": {
             "BM": hopper_side,
             "BN": hopper_keys,
