@@ -22,6 +22,13 @@ pytestmark = pytest.mark.slow
 
 SMALL = {"R": 3, "N": 64, "M": 1, "K": 64, "C": 6, "V": 9, "D": 64, "E": 64, "H": 4, "G": 2,
          "S": 32, "B": 2, "P": 2, "N2": 128, "L": 2}  # fmt: skip
+IMAGE = {"B": 2, "H": 9, "W": 7, "C": 24, "N": 40, "R": 3, "S": 3, "D": 24}
+SMALL_OF = {
+    "conv2d": IMAGE,
+    "conv2d_planar": IMAGE,
+    "patch_embed": {"B": 2, "C": 3, "H": 30, "W": 45, "N": 40},
+    "sdpa_decode_batched": {"S": 3, "L": 40},
+}
 COMPILED = "torch.compile"
 DEVICES = ("cpu", "cuda")
 
@@ -44,7 +51,8 @@ def small(name: str) -> Iterator[Point]:
         if point.tags in seen:
             continue
         seen.add(point.tags)
-        axes = {k: SMALL.get(k, v) if type(v) is int else v for k, v in point.case.axes.items()}
+        sizes = SMALL | SMALL_OF.get(name, {})
+        axes = {k: sizes.get(k, v) if type(v) is int else v for k, v in point.case.axes.items()}
         case = point.case.case
         smaller = Case(axes, case.tol, case.make)
         from dataclasses import replace
