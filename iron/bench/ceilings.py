@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from iron.bench import streams
-from iron.bench.measure import Contender, Protocol
+from iron.bench.measure import Contender, Protocol, rest
 from iron.bench.peers.record import Subject, peers_of
 from iron.bench.spread import Spread
 from iron.dtypes import DType
@@ -175,7 +175,15 @@ def flush(driver: Driver) -> Callable[[], Any]:
     rows = size // (4 * ROW) + 1
     memory = driver.upload(np.ones((rows, ROW), np.float32))
     sums = driver.upload(np.zeros(rows, np.float32))
-    return streams.stream_read.bind(memory, y=sums)
+    read = streams.stream_read.bind(memory, y=sums)
+    if not _on_host(driver):
+        return read
+
+    def rested() -> None:
+        rest()
+        read()
+
+    return rested
 
 
 def last_level_cache(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 from iron.bench.spread import Spread, spread
@@ -20,6 +21,10 @@ LEAST = 30
 MOST = 300
 SECONDS = 1.5
 """Of timed calls that a row aims at, between `LEAST` and `MOST` turns."""
+
+LOOK = 0.5e-3
+MOST_REST = 0.5
+"""Seconds between two looks at the processor time used, and before it is no longer waited for."""
 
 SPARING = 4
 """A contender that sets the scale takes part in every fourth turn."""
@@ -92,6 +97,20 @@ def measure(
             for contender, seconds in zip(mine, where.driver.elapsed(calls)[1::2], strict=True):
                 timings.seconds.setdefault(contender.name, []).append(seconds)
         yield turn + 1, turns
+
+
+def rest(most: float = MOST_REST) -> None:
+    """Waits until this process stands still, at most so many seconds.
+
+    Libraries let their threads spin for up to a fifth of a second after a call, on cores that the
+    next contender needs.
+    """
+    until = perf_counter() + most
+    while perf_counter() < until:
+        used = process_time()
+        sleep(LOOK)
+        if process_time() - used < LOOK / 2:
+            return
 
 
 def _settle(driver: Driver, contenders: list[Contender]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Thread
+from time import perf_counter
 
 import pytest
 
-from iron.bench.measure import SPARING, Beside, Contender, Protocol, Timings, measure
+from iron.bench.measure import SPARING, Beside, Contender, Protocol, Timings, measure, rest
 
 
 class Recorder:
@@ -86,3 +88,25 @@ def test_at_least_thirty_timings(each: float, turns: int):
     driver = Recorder()
     timings = run(driver, [Contender("a", driver.named("a", each))], Protocol(None))
     assert len(timings.seconds["a"]) == turns
+
+
+def test_threads_that_spin_after_a_call_are_waited_for():
+    """As those of numpy and torch do, on a core that the next contender needs."""
+
+    def spin(seconds: float) -> None:
+        end = perf_counter() + seconds
+        while perf_counter() < end:
+            pass
+
+    def waited(seconds: float, most: float) -> float:
+        spinning = Thread(target=spin, args=(seconds,))
+        spinning.start()
+        started = perf_counter()
+        rest(most)
+        spent = perf_counter() - started
+        spinning.join()
+        return spent
+
+    assert waited(0.06, 5.0) > 0.05
+    assert waited(0.3, 0.05) < 0.25
+    assert waited(0.0, 5.0) < 4.0
