@@ -33,7 +33,7 @@ NATIVE: Final = "native"
 
 
 def _cpu_target(architecture: str) -> Target | None:
-    return machine.host() if architecture == NATIVE else cpu.LEVELS.get(architecture)
+    return machine.native() if architecture == NATIVE else cpu.LEVELS.get(architecture)
 
 
 def _cpu_level() -> str:

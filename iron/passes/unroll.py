@@ -34,7 +34,10 @@ class _Unroll:
         turns = self.facts.turns(op)
         if stop_flag(op) is not None or turns is None or turns > self.turns:
             return None
-        size = sum(o.name not in ("const", "yield") for o in op.regions[0].walk())
+        inside = [o.name for o in op.regions[0].walk()]
+        if "panel_mma" in inside:  # a loop of its own
+            return None
+        size = sum(name not in ("const", "yield") for name in inside)
         return turns if turns * size <= self.size else None
 
     def loop(self, b: Builder, op: Op, args: tuple[Value, ...]) -> tuple[Value, ...] | None:

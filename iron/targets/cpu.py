@@ -13,11 +13,21 @@ from iron.targets.target import Approximation, Target
 
 SIMD = 32
 MAX_THREADS = 1024
-SHARED_BYTES = 256 * 1024
+SHARED_BYTES = 768 * 1024
+"""A group's arrays lie on the stack of its thread: of 1 MiB, where a system gives least."""
 
 X86_REQUIRED = ("avx2", "fma", "f16c", "bmi2", "popcnt", "lzcnt")
 AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
-EXTRA = ("avx512vbmi", "avx512vnni", "avx512bf16", "avx512vpopcntdq", "avxvnni", "neon", "dotprod")
+EXTRA = (
+    "avx512vbmi",
+    "avx512vnni",
+    "avx512bf16",
+    "avx512vpopcntdq",
+    "avxvnni",
+    "neon",
+    "dotprod",
+    "amx-bf16",
+)
 
 APPROXIMATIONS = (
     Approximation("fast_exp2", 3.0),

@@ -82,6 +82,11 @@ def loaded(e: Emitter, op: Op, place: Place) -> Value:
     return out
 
 
+def present(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
+    """The view's element `view`, which is there."""
+    return e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
+
+
 def guarded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
     """The view's element `view`, or 0 where there is none."""
     elem = element(w.buffer.type)

@@ -67,6 +67,16 @@ def _narrowed(e: Emitter, value: Value, place: Place) -> Place:
 
 
 def _elementwise(e: Emitter, op: Op, place: Place) -> Value:
+    (value,) = op.results
+    if e.plan.uses[value] > 1:
+        known = e.b.memo.get((value, place))
+        if known is None:
+            known = e.b.memo[value, place] = (_combined(e, op, place),)
+        return known[0]
+    return _combined(e, op, place)
+
+
+def _combined(e: Emitter, op: Op, place: Place) -> Value:
     args = [chunk(e, a, place) for a in op.args]
     e.follow(op)
     width = max((a.type.count for a in args if isinstance(a.type, Vector)), default=1)

@@ -13,6 +13,7 @@ from iron.dtypes import DType, f32, u32
 from iron.ir.build import Builder
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.types import Tensor, Tile, Vector, element, tensor, vector
+from iron.targets.atoms.atom import MatrixAtom
 from iron.targets.target import Target
 from iron.tiles.grid import Along, Grid, Kinds
 from iron.tiles.place import Plan
@@ -44,6 +45,7 @@ class Emitter:
         self.fetched: set[Op] = set()  # reads of open loops that are already staged
         self.apart = 0  # loops and branches around the current op that threads run differently
         self.turned: list[dict[Value, Shared]] = [{}]  # by open block: copies in group memory
+        self.micro: MatrixAtom | None = None  # what multiplies from memory
         self.entry = Block()
         self._early = Builder()
         self._memo: dict[Any, tuple[Value, ...]] = {}

@@ -9,7 +9,7 @@ from iron.dtypes import i32
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.types import Tile
 from iron.targets.target import Target
-from iron.tiles import access, compute, control, multiply, staging
+from iron.tiles import access, compute, control, multiply, panel, staging
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.grid import grid
 from iron.tiles.matrix import matrix_grid
@@ -28,6 +28,7 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
     kernel = widen(kernel)
     shape = matrix_grid(kernel, target) or grid(kernel, target)
     e = Emitter(kernel, target, shape, place(kernel, shape))
+    e.micro = panel.micro_kernel(kernel, target, e.plan)
     params = [Value(p.type, None, p.name) for p in kernel.body.params]
     e.values.update(zip(kernel.body.params, params, strict=True))
     with e.b.block(params) as body:

@@ -11,7 +11,7 @@ from itertools import product
 
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, Vector, element
-from iron.tiles import compute, matrix
+from iron.tiles import compute, matrix, panel
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Place, Private, Registers, Shared, Spot
 
@@ -35,6 +35,8 @@ def mma(e: Emitter, op: Op) -> None:
     e.follow(op)
     if a is None or e.grid.matrix is not None:
         matrix.multiply(e, op, a, b)
+    elif e.micro is not None:
+        panel.multiply(e, op, a, b, place_of_sum(e, op))
     elif e.grid.looped:
         _in_memory(e, op, a, b)
     else:
@@ -74,7 +76,7 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     (value,) = op.results
     assert isinstance(value.type, Tile)
     kinds, shape = e.plan.kinds[value], value.type.shape
-    kept = _place_of_sum(e, op)
+    kept = place_of_sum(e, op)
     down, across = e.axes(kinds, shape)
     many = next(n for n in (ROWS, 4, 2, 1) if down.count % n == 0)
 
@@ -106,7 +108,7 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     e.kept[value] = kept
 
 
-def _place_of_sum(e: Emitter, op: Op) -> Private:
+def place_of_sum(e: Emitter, op: Op) -> Private:
     """The accumulator's own array when this is the last that is read of it, else a new one."""
     (value,) = op.results
     for old in _leaves(e, op.args[2]):

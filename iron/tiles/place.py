@@ -39,8 +39,12 @@ class Placed:
 
 @dataclass(slots=True)
 class Plan:
-    """The decision for every tile value, and who shares the axes of those that are kept."""
+    """The decision for every tile value, and who shares the axes of those that are kept.
 
+    Where walks are `looped` a fragment takes memory, and a walk keeps what it reads twice.
+    """
+
+    looped: bool = False
     placed: dict[Value, Placed] = field(default_factory=dict[Value, Placed])
     kinds: dict[Value, Kinds] = field(default_factory=dict[Value, Kinds])
     uses: Counter[Value] = field(default_factory=Counter[Value])
@@ -49,7 +53,7 @@ class Plan:
 
 def place(kernel: Kernel, grid: Grid | None = None) -> Plan:
     """The plan for `kernel`, from its operations alone, but for operands that `grid` holds."""
-    plan = Plan()
+    plan = Plan(grid is not None and grid.looped)
     readers: dict[Value, list[tuple[Op, int, Block]]] = {}
     _collect(kernel.body, plan, readers)
     for value in list(plan.block):
@@ -106,6 +110,8 @@ def _decide(value: Value, plan: Plan, readers: dict[Value, list[tuple[Op, int, B
         return _read(value, op, reading, plan, readers)
     if not op.row.has(Trait.ELEMENTWISE) and op.name != "bitcast":
         return Placed(FRAGMENT, f"the result of `{op.surface}`")
+    if plan.looped and len(reading) > 1 and _in_one_walk(value, plan.block[value], readers):
+        return Placed(REBUILT, "its readers are computed in one walk")
     return _computed(value, reading, plan, _roles(value, readers))
 
 
@@ -161,6 +167,25 @@ def _computed(
     if user.name in SHAPING:
         return Placed(FRAGMENT, "repeated along another axis")
     return Placed(REBUILT, f"has one reader, `{user.surface}`")
+
+
+def _in_one_walk(
+    value: Value, block: Block, readers: dict[Value, list[tuple[Op, int, Block]]]
+) -> bool:
+    """True where all that is computed from `value` ends, chunk by chunk, in one write."""
+    waiting, known, ends = [value], {value}, set[Op]()
+    while waiting:
+        for user, _, where in readers.get(waiting.pop(), []):
+            if where is not block:
+                return False
+            if user.name == "tile_write":
+                ends.add(user)
+            elif not user.row.has(Trait.ELEMENTWISE) and user.name != "bitcast":
+                return False
+            elif user.results[0] not in known:
+                known.add(user.results[0])
+                waiting.append(user.results[0])
+    return len(ends) == 1
 
 
 def cheap(value: Value, depth: int = 6) -> bool:

@@ -9,12 +9,12 @@ from math import prod
 from iron.dtypes import u32
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, element
-from iron.tiles import access, compute, share
+from iron.tiles import access, columns, compute, share
 from iron.tiles.emitter import Emitter
-from iron.tiles.grid import Along, natural
+from iron.tiles.grid import Along
 from iron.tiles.place import STAGED
 from iron.tiles.rows import FLIPPED, movable, moved
-from iron.tiles.storage import Place, Shared
+from iron.tiles.storage import Shared
 from iron.tiles.window import Window
 
 WORD = 4
@@ -31,8 +31,10 @@ def read(e: Emitter, op: Op) -> None:
     placed = e.plan.placed[value]
     if op in e.fetched:
         return  # it stands in group memory since the turn began
-    if placed.where == STAGED and placed.role in ("b", "turned b") and e.grid.looped:
-        _stage_panels(e, op, placed.turned)
+    if placed.where == STAGED and placed.role in ("b", "turned b") and e.micro is not None:
+        columns.in_pairs(e, op, placed.turned)
+    elif placed.where == STAGED and placed.role in ("b", "turned b") and e.grid.looped:
+        columns.in_panels(e, op, placed.turned)
     elif movable(e, op):
         _stage_rows(e, op)
     elif placed.where == STAGED and placed.role and e.grid.matrix is not None and _narrow(value):
@@ -50,7 +52,8 @@ def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
     assert isinstance(value.type, Tile)
     access.fenced(e, op)
     elem = value.type.elem
-    kept = e.staged(value, e.wider(elem), turned)
+    role = e.plan.placed[value].role.removeprefix("turned ")
+    kept = e.staged(value, elem if e.micro is not None and role == "a" else e.wider(elem), turned)
     e.kept[value] = kept
     e.fence.writes(e.b, kept.array)
     w, shape = access.window(e, op), value.type.shape
@@ -76,42 +79,6 @@ def _stage_read(e: Emitter, op: Op, turned: bool) -> None:
         lambda: share.fill_shared(e, lanes, order, put(False)),
         lambda: share.fill_shared(e, lanes, order, put(True)),
     )
-
-
-def _stage_panels(e: Emitter, op: Op, turned: bool) -> None:
-    """Fills the panels of a right operand, each thread its own columns."""
-    e.follow(op)
-    (value,) = op.results
-    assert isinstance(value.type, Tile)
-    access.fenced(e, op)
-    kept = e.panels(value, e.wider(value.type.elem), turned)
-    e.kept[value] = kept
-    e.fence.writes(e.b, kept.array)
-    w, shape = access.window(e, op), value.type.shape
-    kinds, sides = natural(2), shape[::-1] if turned else shape
-    lanes = e.grid.along("across", sides[1]).lanes
-
-    def put(guard: bool) -> Callable[[Place], None]:
-        def one(place: Place) -> None:
-            k, column = place
-            view = w.place(e.b, [column.at, k.at] if turned else [k.at, column.at])
-            if guard:
-                held = access.guarded(e, w, view)
-            else:
-                held = e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))
-            chunk = e.number(column.chunk) if isinstance(column.chunk, int) else column.chunk
-            lane = e.lane("across", lanes, 1)
-            e.put(Shared(kept.array), [chunk, k.at, lane], held)
-
-        return one
-
-    with e.only(e.owner(kinds, sides)):
-        access.whole_or_ragged(
-            e,
-            w.whole(e.b),
-            lambda: e.walk(kinds, sides, put(False)),
-            lambda: e.walk(kinds, sides, put(True)),
-        )
 
 
 def _stage_rows(e: Emitter, op: Op) -> None:
@@ -261,7 +228,7 @@ class _Words:
 
     def plain(self, at: list[Value]) -> Value:
         """One word of elements that are there."""
-        return self._word(at, _loaded)
+        return self._word(at, access.present)
 
     def guarded(self, at: list[Value]) -> Value:
         """One word, 0 where there is no element."""
@@ -285,7 +252,3 @@ class _Words:
 def _order(role: str) -> list[int]:
     """Threads side by side read neighbours."""
     return [0, 1] if role in FLIPPED else [1, 0]
-
-
-def _loaded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
-    return e.b.emit("load", w.buffer, *w.indices(e.b, view), attrs=(0,))

@@ -47,6 +47,7 @@ OPAQUE = dict.fromkeys(
     "made for targets that list matrices whose layout they keep to themselves",
 )
 MADE = RINGS | SIMD | COPIES | OPAQUE
+PANELS = {"panel_mma": "made for CPUs alone"}
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None},
@@ -54,10 +55,14 @@ BACKENDS: dict[str, Backend] = {
         {name: why for name, why in RINGS.items() if name != "pair"},
     ),
     "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, MADE),
-    "spirv": Backend(set(SPIRV), SCALARS, MADE),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE),
-    "cuda": Backend(set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE),
-    "metal": Backend(set(SPELLINGS) | set(CLIKE) | set(METAL), SCALARS, RINGS | SIMD | COPIES),
+    "spirv": Backend(set(SPIRV), SCALARS, MADE | PANELS),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE | PANELS),
+    "cuda": Backend(
+        set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE | PANELS
+    ),
+    "metal": Backend(
+        set(SPELLINGS) | set(CLIKE) | set(METAL), SCALARS, RINGS | SIMD | COPIES | PANELS
+    ),
 }
 REPLACING = {
     "elementary": set(BODIES),

@@ -81,7 +81,7 @@ def address(
     for index, step, stride in zip(indices, per_axis, strides, strict=True):
         if even or pattern is not None or stride == 0:
             total += stride * int(step) if stride else 0
-            common.append(_scaled(e, _first_index(e, index), step))
+            common.append(_scaled(e, first_index(e, index), step))
         else:
             own.append(_lane_index(e, index, step))
     ll = in_memory(t.elem)
@@ -135,7 +135,7 @@ def _scaled(e: Emitter, number: str, step: str) -> str:
     return e.w.let(f"mul i64 {number}, {step}")
 
 
-def _first_index(e: Emitter, index: Value) -> str:
+def first_index(e: Emitter, index: Value) -> str:
     """The i64 index of lane 0."""
     dtype = index.type
     assert isinstance(dtype, DType)

@@ -141,6 +141,7 @@ def recast(x: Lanes, parts: list[str], to: DType) -> list[str]:
                     piece = x.w.let(f"lshr {source} {whole}, {by}")
                 if have > want:
                     piece = x.w.let(f"trunc {source} {piece} to {result}")
+                    x.w.pieces[piece] = whole, have, k
                 out.append(piece)
     else:
         ratio = want // have
@@ -151,6 +152,9 @@ def recast(x: Lanes, parts: list[str], to: DType) -> list[str]:
 
 def _joined(x: Lanes, bits: list[str], want: int) -> str:
     source, result = lanes(f"i{x.dtype.bits}", x.width), lanes(f"i{want}", x.width)
+    first, *_ = x.w.pieces.get(bits[0], ("",))
+    if first and all(x.w.pieces.get(b) == (first, want, k) for k, b in enumerate(bits)):
+        return first  # the pieces of a word, together again
     whole = ""
     for k, part in enumerate(bits):
         grown = x.w.let(f"zext {source} {part} to {result}")

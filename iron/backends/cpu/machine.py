@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from iron.backends.cpu import tiles
 from iron.targets.cpu import cpu_target
 from iron.targets.target import Target
 
@@ -62,10 +63,21 @@ def version() -> str:
 
 @cache
 def host() -> Target:
-    """This machine's CPU. Raises E0603 when it lacks what the backend needs."""
+    """This machine's CPU as this process may use it. Raises E0603 when it lacks what the backend
+    needs."""
+    return _host(tiles.allowed())
+
+
+@cache
+def native() -> Target:
+    """As `host`, without what a process has to ask the system for."""
+    return _host(asked=False)
+
+
+def _host(asked: bool) -> Target:
     ll = llvm()
     features = ll.get_host_cpu_features()
-    have = [name for name, on in features.items() if on]
+    have = [n for n, on in features.items() if on and (asked or not n.startswith("amx"))]
     return cpu_target(
         "cpu",
         ll.get_process_triple(),

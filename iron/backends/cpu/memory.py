@@ -13,6 +13,7 @@ from iron.backends.cpu.ahead import prefetch
 from iron.backends.cpu.gather import each_active_lane, gather, scatter
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.state import Emitter, Names, Runs
+from iron.backends.cpu.transpose import turned
 from iron.backends.cpu.types import in_memory, lanes, suffix
 from iron.dtypes import DType, u8
 from iron.ir.core import Op
@@ -34,7 +35,8 @@ FARTHEST = 4
 def _load(e: Emitter, op: Op) -> list[Names | Runs]:
     buffer, *indices = op.args
     axis = steps.open_axis(e, buffer, indices)
-    if axis is not None:
+    inside = not op.attr("count") or axis == len(indices) - 1  # else lanes have runs of their own
+    if axis is not None and inside:
         return steps.either(e, op, axis, lambda where: _load_at(e, op, where))
     return _load_at(e, op, address(e, buffer, indices))
 
@@ -44,7 +46,10 @@ def _load_at(e: Emitter, op: Op, where: Address) -> list[Names | Runs]:
     (result,) = op.results
     elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
     length = runs.of_pattern(e, where.pattern) if n == 1 else 1
-    if length > 1:
+    across = turned(e, elem, buffer, indices, n) if where.stride is None else None
+    if across is not None:
+        raw, width = across, e.lanes
+    elif length > 1:
         raw, width = [_scattered_load(e, elem, where, 0, length)], e.lanes // length
     else:
         raw, width = _parts(e, elem, where, n)

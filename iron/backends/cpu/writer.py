@@ -8,11 +8,20 @@ ALIGN = 64
 
 
 class Writer:
-    """Collects lines; every value gets a fresh name, every intrinsic used is declared once."""
+    """Collects lines; every value gets a fresh name, every intrinsic used is declared once.
+
+    `first` and `last` are lines for the kernel's entry and its end, `scratch` is stack memory for
+    what tile registers give. `pieces` says of parts of
+    integers what they are part of: its name, its bits, and the number of the part.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.cells: list[str] = []
+        self.first: list[str] = []
+        self.last: list[str] = []
+        self.scratch = ""
+        self.pieces: dict[str, tuple[str, int, int]] = {}
         self.globals: list[str] = []
         self.declared: dict[str, str] = {}
         self._count = 0

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from iron.dtypes import DTYPES
+from iron.dtypes import DTYPES, bf16
 from iron.ir import scalar
 from iron.ir.core import Op
 from iron.ir.interp.collectives import together
 from iron.ir.interp.machine import Machine, Mask
-from iron.ir.interp.memory import access, addresses
+from iron.ir.interp.memory import access, addresses, touched
 from iron.ir.ops.matrix import ROW_BYTES, ROWS, words_of
 
 Lanes = np.ndarray[Any, Any]
@@ -97,4 +97,29 @@ def _pair(m: Machine, op: Op, mask: Mask) -> tuple[Lanes]:
     return (both.view(np.uint32)[:, 0],)
 
 
-HANDLERS = {"pair": _pair, "simd_load": _load, "simd_mma": _product}
+def _panel(m: Machine, op: Op, mask: Mask) -> tuple[()]:
+    """Group by group; column n of the sums is that of thread n, which reads what it needs."""
+    together(m, op, mask)
+    acc, a, b = (m.buffers[v] for v in op.args[:3])
+    row, column = (m.spread(v).reshape(m.groups, -1)[:, 0] for v in op.args[3:])
+    active = np.ones(m.lanes, bool) if mask is None else mask
+    rows, (_, many, lanes), depth = op.attr("rows"), acc.shape, a.shape[1]
+    for g in np.flatnonzero(active.reshape(m.groups, -1)[:, 0]):
+        first, c = int(row[g]), int(column[g])
+        i = (first + np.arange(rows))[:, None]
+        of_acc = g * acc.per_group + (i * many + c) * lanes + np.arange(lanes)
+        of_a = g * a.per_group + i * depth + np.arange(depth)
+        step = c * (depth // 2) + np.arange(depth // 2)[:, None]
+        of_b = g * b.per_group + step * lanes + np.arange(lanes)
+        own = int(g) * m.kernel.threads + np.arange(lanes)
+        for buffer, at in ((a, of_a[:, :, None] + 0 * own), (b, of_b)):
+            touched(m, op, buffer, "reads", at.reshape(-1), np.tile(own, at.size // lanes))
+        touched(m, op, acc, "updates", of_acc.reshape(-1), np.tile(own, rows))
+        left = a.read(of_a).astype(np.float32)
+        pairs = np.ascontiguousarray(b.read(of_b)).view(bf16.np).reshape(-1, lanes, 2)
+        right = pairs.transpose(0, 2, 1).reshape(depth, lanes).astype(np.float32)
+        acc.write(of_acc, acc.read(of_acc) + left @ right)
+    return ()
+
+
+HANDLERS = {"pair": _pair, "panel_mma": _panel, "simd_load": _load, "simd_mma": _product}

@@ -235,6 +235,20 @@ def enter(
         _race(m, buffer, new, clash)
 
 
+def touched(m: Machine, op: Op, buffer: Buffer, kind: str, at: Array, lanes: Array) -> None:
+    """Checks that the lanes of the chunk read the flat positions `at`, one each, when they may:
+    E0402, E0410."""
+    if buffer.written is not None and not buffer.written[at].all():
+        first = int(np.argmin(buffer.written[at]))
+        raise m.fault(
+            "E0402",
+            f"`{buffer.name}{buffer.element(int(at[first]))}` is read before any thread wrote it",
+            op,
+            [f"in {who(m, int(lanes[first]))}"],
+        )
+    enter(m, buffer, op, kind, at, m.number[lanes], m.since[lanes])
+
+
 def _race(m: Machine, buffer: Buffer, new: Access, clash: Clash) -> None:
     mine, theirs = int(new.lanes[clash.position]), clash.code & LANE_MASK
     other = m.events[clash.code >> LANE_BITS]

@@ -1,4 +1,4 @@
-"""Matrix rows: products that the lanes of a simdgroup compute together from registers.
+"""Matrix rows: products that the lanes of a simdgroup compute together, from registers or memory.
 
 They are ops of threads, made by `iron.tiles` for targets that have them.
 """
@@ -6,7 +6,7 @@ They are ops of threads, made by `iron.tiles` for targets that have them.
 from collections.abc import Sequence
 from typing import Any
 
-from iron.dtypes import DType, f32, i32, u32
+from iron.dtypes import DType, bf16, f32, i32, u32
 from iron.ir.core import Block, Value
 from iron.ir.table import OpTypeError, Trait, defop
 from iron.ir.types import Tensor, Type, count, element
@@ -78,4 +78,39 @@ simd_mma = defop(
     "16 n lanes, n 4 or 2: let g = lane % 16 and t = lane // 16; a lane gives 8 / n words of row g "
     "of a and of column g of b, from word 8 t / n on, and holds 16 / n columns of the sums of row "
     "g, from column 16 t / n on. Floats are summed in no stated order.",
+)
+
+
+def _panel(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
+    acc, a, b = (_array(v) for v in args[:3])
+    indices = [v.type for v in args[3:]]
+    if len(indices) != 2 or any(not isinstance(t, DType) or not t.is_integer for t in indices):
+        raise OpTypeError("takes three arrays, a row and a column")
+    if (acc.elem, a.elem, b.elem) != (f32, bf16, u32):
+        raise OpTypeError(f"sums bf16 and words in f32, got {a.elem} and {b.elem} in {acc.elem}")
+    if (acc.rank, a.rank) != (3, 2) or a.shape[1] % 2:
+        raise OpTypeError(f"{acc} and {a} are no sums and left operand")
+    (rows, columns, lanes), (held, depth) = acc.shape, a.shape
+    if held != rows or b.shape != (columns, depth // 2, lanes):
+        raise OpTypeError(f"{a} and {b} are no operands of {acc}")
+    if attrs[0] < 1 or rows % attrs[0]:
+        raise OpTypeError(f"{rows} rows are no blocks of {attrs[0]}")
+    return ()
+
+
+def _array(value: Value) -> Tensor:
+    if not isinstance(value.type, Tensor) or value.type.space != "shared":
+        raise OpTypeError(f"takes arrays of group memory, got {value.type}")
+    return value.type
+
+
+panel_mma = defop(
+    "panel_mma",
+    "acc a b row column",
+    attrs="rows",
+    infer=_panel,
+    traits=Trait.COLLECTIVE | Trait.READS | Trait.WRITES,
+    doc="acc[i, column, n] += sum over k of a[i, k] b[k, n] by a simdgroup, for `rows` rows i from "
+    "`row` on. Operands are bf16; b[2 k, n] and b[2 k + 1, n] are the halves of word b[column, k, "
+    "n], the low one first. Sums are f32 in no stated order; subnormal numbers may count as 0.",
 )

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from iron.kernels.gemm_cpu import AMX, CPU
 from iron.kernels.gemm_tiles import HOPPER, chained, columns_of, finish, rows_of, summed
 from iron.lang import DOT, Const, In, Out, Scalar, bf16, dims, dtypes, f16, f32, grouped, groups
 from iron.lang import kernel, require
@@ -18,7 +19,7 @@ T = dtypes("T", f32, f16, bf16)
 
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
-    schedule={"cpu": {"BM": 64, "BN": 64, "CHAIN": 256}, "sm_90": HOPPER},
+    schedule={"cpu": CPU, "amx-bf16": AMX, "sm_90": HOPPER},
     tune={"BM": [16, 32, 64, 128], "BN": [64, 128, 256], "BK": [32, 64, 128], "STAGES": [2, 3, 4]},
 )
 def gemm(
@@ -108,6 +109,11 @@ def operands(rng, M, N, K, TA, TB):
     return {"a": a, "b": b, "bias": None, "residual": None, "alpha": None, "beta": None}
 
 
+def flops(M, N, K):
+    """Operations of a product."""
+    return 2 * M * N * K
+
+
 @gemm.case(M=[1, 33, 70], N=[7, 97], K=[66], BM=[32], BN=[64], BK=[32], tol=DOT)
 def _(rng, M, N, K, TA, TB):
     return operands(rng, M, N, K, TA, TB)
@@ -166,13 +172,14 @@ def _(rng, M, N, K, TA, TB, EPILOGUE):
     return followed(rng, M, N, K, TA, TB, EPILOGUE)
 
 
+gemm.bench(M=1024, N=1024, K=1024, TA=0, TB=[0, 1], flops=flops, make=operands)
 gemm.bench(
     M=[1024, 4096],
     N=4096,
     K=4096,
     TA=0,
     TB=[0, 1],
-    flops=lambda M, N, K: 2 * M * N * K,
+    flops=flops,
     make=operands,
 )
 gemm.bench(
@@ -182,6 +189,6 @@ gemm.bench(
     TA=0,
     TB=1,
     T=bf16,
-    flops=lambda M, N, K: 2 * M * N * K,
+    flops=flops,
     make=operands,
 )

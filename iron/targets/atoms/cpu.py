@@ -37,9 +37,24 @@ OUTER_4 = _micro("outer product f32 4x32", 4, 1, "f32", f32)
 DOT_BF16 = _micro("dot of bf16 pairs 8x32", 8, 2, "bf16", f32)
 DOT_I8 = _micro("dot of i8 quads 8x32", 8, 4, "i8", i32)
 
-MATRIX_ATOMS = (OUTER_8, OUTER_4, DOT_BF16, DOT_I8)
+TILE_BF16 = MatrixAtom(
+    "tile of bf16 16x16x32", 16, 16, 32, ("bf16",), f32, None, None,
+    places("mn", "m1 m2 m4 m8", "n1 n2 n4 n8"), 16,
+)  # fmt: skip
+"""AMX: operands are rows of 64 bytes in memory, of b pairs along k."""
+
+MATRIX_ATOMS = (OUTER_8, OUTER_4, DOT_BF16, DOT_I8, TILE_BF16)
 
 
 def outer(target: Target) -> MatrixAtom:
     """The f32 micro-kernel whose accumulators fit the registers of `target`."""
     return OUTER_8 if target.has("avx512") else OUTER_4
+
+
+def dot(target: Target | None, operand: str) -> MatrixAtom | None:
+    """The micro-kernel that sums products of `operand` from memory, where `target` has one."""
+    if target is None or operand != "bf16":
+        return None
+    if target.has("amx-bf16"):
+        return TILE_BF16
+    return DOT_BF16 if target.has("avx512bf16") else None

@@ -36,7 +36,7 @@ def test_a_wrong_bit_of_an_atom_is_seen(name: str, atom: MatrixAtom, operand: st
     """Each image in turn is replaced by its neighbour's: some element is then held nowhere."""
     right: Layout | None = getattr(atom, operand)
     if right is None:
-        assert "wgmma" in atom.name
+        assert atom.name.startswith(("wgmma", "tile"))
         return
     for part in ("register", "lane", "simd"):
         images = getattr(right, part)
@@ -91,6 +91,7 @@ FORMULAS: list[tuple[MatrixAtom, str, Callable[[int, int], tuple[int, int]]]] = 
     (amd.WMMA_16_RDNA4, "acc", lambda i, x: (8 * (x // 16) + i, x % 16)),
     (cpu.OUTER_8, "acc", lambda i, x: (i, x)),
     (cpu.DOT_BF16, "b", lambda i, x: (i, x)),
+    (cpu.TILE_BF16, "acc", lambda i, x: (i, x)),
 ]  # fmt: skip
 
 

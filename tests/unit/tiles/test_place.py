@@ -5,11 +5,13 @@ from math import prod
 
 import pytest
 
+from iron.dtypes import f32
 from iron.ir.core import Kernel
 from iron.targets.cpu import X86_64_V4
 from iron.tiles.grid import Grid, grid, natural
+from iron.tiles.lower import threads
 from iron.tiles.place import FRAGMENT, REBUILT, STAGED, place
-from tests.unit.tiles.programs import attention, gemm, indexed, reductions
+from tests.unit.tiles.programs import Tiles, attention, gemm, indexed, reductions
 
 
 def placed(kernel: Kernel) -> dict[str, list[tuple[str, str]]]:
@@ -94,3 +96,26 @@ def test_the_group_fits_its_largest_sum():
     assert grid(gemm(tiles=(16, 16, 8)).kernel, None).threads == 64
     assert grid(gemm(tiles=(16, 80, 8)).kernel, X86_64_V4) == Grid(2, 16, 1, True)
     assert grid(indexed().kernel, X86_64_V4).threads == 32
+
+
+@pytest.mark.parametrize(("writes", "where"), [(1, REBUILT), (2, FRAGMENT)])
+def test_a_walk_keeps_what_it_reads_twice(writes: int, where: str):
+    """Where walks are loops: a value whose readers end in one write takes no memory."""
+    p = Tiles()
+    p.tensor("x", f32, "in", 2), p.tensor("y", f32, "out", 2), p.tensor("z", f32, "out", 2)
+    n = p.dim("N")
+    twice = p.emit("exp2", p.read("x", (8, 32), [p.group(), 0], [n, n]))
+    square = p.emit("mul", twice, p.emit("add", twice, p.full(1, (8, 32))))
+    for name in "yz"[:writes]:
+        p.write(name, square, [p.group(), 0], [n, n])
+    kernel = p.done()
+    by_name = {
+        v.op.name: d.where for v, d in place(kernel, grid(kernel, X86_64_V4)).placed.items() if v.op
+    }
+    assert by_name["exp2"] == where
+    in_registers = {v.op.name: d.where for v, d in place(kernel).placed.items() if v.op}
+    assert in_registers["exp2"] == FRAGMENT
+    found = threads(kernel, X86_64_V4)
+    arrays = [op for op in found.body.walk() if op.name == "shared"]
+    assert len(arrays) == (0 if writes == 1 else 2)
+    assert sum(op.name == "exp2" for op in found.body.walk()) == (2 if writes == 1 else 1)
