@@ -182,6 +182,12 @@ class _Forms:
         a, b = self.bound(op.args[0], greatest), self.bound(op.args[1], not greatest)
         return a.plus(b, -1) if a is not None and b is not None else None
 
+    def max(self, op: Op, greatest: bool) -> Form | None:
+        """Of the greater of two: it is at least a constant one."""
+        found = [self.bound(v, False) for v in op.args]
+        known = [f for f in found if f is not None and f == Form(constant=f.constant)]
+        return known[0] if known and not greatest else None
+
     def mul(self, op: Op, greatest: bool) -> Form | None:
         """Of a product with a constant."""
         for x, c in (op.args, op.args[::-1]):
@@ -206,4 +212,5 @@ _BOUNDS: dict[str, Callable[[_Forms, Op, bool], Form | None]] = {
     "add": _Forms.add,
     "sub": _Forms.sub,
     "mul": _Forms.mul,
+    "max": _Forms.max,
 }

@@ -70,6 +70,7 @@ def sdpa_decode_divided(
     score in base 2 and its weight sum. A sink counts in share 0.
     """
     s, i, g, b = groups(P, cdiv(F, BM), G, B)
+    require(scale > 0.0, "the scale must be positive")
     require(CAPPED or softcap <= 0.0, "a form without a soft cap is for a softcap of 0")
     require(not CAPPED or softcap > 0.0, "a form with a soft cap is for a positive one")
     require(WINDOWED or window <= 0, "a form without a window is for a window of 0")
@@ -86,7 +87,7 @@ def sdpa_decode_divided(
         for r in range(F // tokens):
             top = where(row // tokens == r, sink[g * (F // tokens) + r] * LOG2E, top)
         top, norm = where(s == 0, top, -inf), norm + where(s == 0, 1.0, 0.0)
-    place = (n - tokens - low + row % tokens)[:, None]
+    place = (n - tokens - low + maximum(row % tokens, 0))[:, None]
     heads, tiles = (k[b, g, low:high], v[b, g, low:high]), (0, cdiv(high - low, BN))
     top, norm, acc = walked(
         q[b, g].tiles(BM, wide(D, WIDE))[i, 0], i, heads, place, tiles,

@@ -8,12 +8,14 @@ from iron.ir import interp
 from iron.ir.core import Kernel
 from iron.ir.host import evaluate
 from iron.ir.verify import verify
+from iron.kernels.sdpa.decode_batched import sdpa_decode_divided
 from iron.passes.dead import dead
 from iron.passes.elementary import elementary
 from iron.tiles.algebra import sink_scale
 from iron.tiles.peel import peel
 from iron.tiles.ring import check, rings
 from iron.tiles.skew import skew
+from tests.unit.front.trial import read
 from tests.unit.tiles import kernels
 
 RNG = np.random.default_rng(11)
@@ -83,6 +85,33 @@ def test_the_first_loop_has_no_mask(causal):
     assert sites == [
         op.attr("site") for op in second.regions[0].walk() if op.name in ("tile_read", "mma")
     ]
+
+
+@pytest.mark.parametrize("shares", [1, 3])
+def test_rows_that_are_at_least_at_a_place(shares):
+    """Tokens of several heads: the places of rows are no line, but have a least one."""
+    rows, keys, tokens, d = 15, 75, 5, 16
+    dims = {"B": 1, "G": 1, "F": rows, "L": keys, "D": d, "E": d, "P": shares}
+    held = {"q": (rows, d), "k": (keys, d), "v": (keys, d)}
+    arrays = {n: RNG.normal(size=(1, 1, *s)).astype(np.float32) for n, s in held.items()}
+    arrays["used"] = np.array([keys - 2], np.uint32)
+    out = (1, 1, rows, shares)
+    arrays |= {"part": np.full((*out, d), np.nan, np.float32)}
+    arrays |= {"stat": np.full((*out, 2), np.nan, np.float32)}
+    scalars = {"scale": 0.3, "softcap": 0.0, "window": 0, "tokens": tokens}
+    consts = {"CAPPED": False, "WINDOWED": False, "BM": 16, "BN": 16}
+    source = read(sdpa_decode_divided, 32, sink=None, **arrays, **scalars, **consts)
+    made = peel(source)
+    verify(made)
+    assert len(loops(made)) == 2 * len(loops(source)) == 2
+    left: list[tuple[np.ndarray, ...]] = []
+    for kernel in (source, made):
+        run = {n: a.copy() for n, a in arrays.items()}
+        grid, failed = evaluate(kernel, scalars, dims)
+        assert not failed
+        interp.run(elementary(kernel), run, scalars, dims, grid)
+        left.append((run["part"], run["stat"]))
+    assert same(*left)
 
 
 def test_a_scale_meets_the_difference():
