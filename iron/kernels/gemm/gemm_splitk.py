@@ -11,7 +11,7 @@ import numpy as np
 from iron.kernels.gemm.gemm import finished, followed, operands, product
 from iron.kernels.gemm_tiles import SPLIT, chained, columns_of, finish, rows_of, summed
 from iron.lang import DOT, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, each, f16, f32
-from iron.lang import groups, kernel, minimum, plan, require, scratch
+from iron.lang import groups, kernel, minimum, plan, require, scratch, unrolled
 
 P, Q, R, S, TA, TB, M, N, SPLITS = dims("P Q R S TA TB M N SPLITS")
 HEIGHT, WIDTH = P * (1 - TA) + Q * TA, S * (1 - TB) + R * TB
@@ -74,14 +74,18 @@ def gemm_joined(
     ACT: Const = "none",
     VEC: Const = 1,
 ):
-    """c = ACT(alpha sum_s part[s] + bias) + beta residual; one thread per VEC elements."""
+    """c = ACT(alpha sum_s part[s] + bias) + beta residual; one thread per VEC elements.
+
+    SPLITS is compiled in, so that a thread asks for all of its parts at once.
+    """
     j, m = each(N // VEC, M)
     require(N % VEC == 0, "the row length N must be a multiple of VEC")
     require(SPLITS > 0, "there is at least one part")
     n = j * VEC
-    acc = part[0, m, n : n + VEC].to(f32)
-    for s in range(1, SPLITS):
-        acc = acc + part[s, m, n : n + VEC]
+    parts = [part[s, m, n : n + VEC].to(f32) for s in unrolled(SPLITS)]
+    acc = parts[0]
+    for s in unrolled(1, SPLITS):
+        acc = acc + parts[s]
     added = bias[n : n + VEC].to(f32) if bias is not None else None
     old = residual[m, n : n + VEC].to(f32) if residual is not None else None
     c[m, n : n + VEC] = finish(acc, alpha, added, old, beta, ACT, T).to(T)
