@@ -50,7 +50,6 @@ def gemm_parts(
     B = b.tiles(BN, BK) if TB else b.tiles(BK, BN)
     m, n, s = groups(A.grid[1 if TA else 0], B.grid[0 if TB else 1], SPLITS)
     require((P if TA else Q) == (S if TB else R), "the inner sizes of a and b must agree")
-
     require(256 % BK == 0, "BK must divide 256")
 
     turns = A.grid[0 if TA else 1]
