@@ -15,6 +15,8 @@ from iron.tiles import compute, matrix, panel
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Place, Private, Registers, Shared, Spot
 
+CHAIN = 32
+"""Products that are summed one after another: longer chains leave the class of a product."""
 ROWS = 8
 """Rows of a block where the accumulator is walked by loops: eight rows of a CPU's lanes fill half
 of its vector registers, or all where they are few."""
@@ -71,7 +73,8 @@ def _in_registers(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
 def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     """Blocks of `ROWS` rows by one chunk of columns, the columns of b outside: they stay near.
 
-    The products along k are summed from 0, and acc is added to their sum: chains stay short.
+    The products along k are summed from 0, `CHAIN` at a time, and acc is added to the sum of these
+    sums: chains stay short.
     """
     (value,) = op.results
     assert isinstance(value.type, Tile)
@@ -85,8 +88,7 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
         numbers = [e.b.emit("add", first, e.number(i)) for i in range(many)]
         rows = [e.spot(kinds[0], shape[0], n) for n in numbers]
         places: list[Place] = [(r, cols[0]) for r in rows]
-        none = e.zero(element(value.type), cols[0].width)
-        sums = _block(e, op, (a, b), (rows, cols), [none] * many)
+        sums = _chained(e, op, (a, b), (rows, cols))
         init = [e.wide(compute.chunk(e, op.args[2], p), p[-1].width) for p in places]
         e.follow(op)
         total = [e.b.emit("add", x, y) for x, y in zip(init, sums, strict=True)]
@@ -106,6 +108,27 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
         with e.loop(across.count, "columns") as column:
             over_rows(column)
     e.kept[value] = kept
+
+
+def _chained(
+    e: Emitter,
+    op: Op,
+    operands: tuple[Shared, Shared],
+    spots: tuple[Sequence[Spot], Sequence[Spot]],
+) -> Sequence[Value]:
+    """The sums of one block from 0, where walks are loops; those of chains are added."""
+    rows, columns = spots
+    depth = _depth(op)
+    none = [e.zero(element(op.results[0].type), columns[0].width)] * (len(rows) * len(columns))
+    if depth % CHAIN or depth == CHAIN:
+        return _block(e, op, operands, spots, none)
+
+    def part(number: Value, total: Sequence[Value]) -> list[Value]:
+        first = e.b.emit("mul", number, e.number(CHAIN))
+        sums = _block(e, op, operands, spots, none, (first, CHAIN))
+        return [e.b.emit("add", x, y) for x, y in zip(total, sums, strict=True)]
+
+    return e.carry(depth // CHAIN, none, part, "chain")
 
 
 def place_of_sum(e: Emitter, op: Op) -> Private:
@@ -135,19 +158,26 @@ def _block(
     operands: tuple[Shared, Shared],
     spots: tuple[Sequence[Spot], Sequence[Spot]],
     init: Sequence[Value],
+    part: tuple[Value, int] | None = None,
 ) -> tuple[Value, ...]:
-    """The sums of one block, rows outermost: `init` plus the products along k."""
+    """The sums of one block, rows outermost: `init` plus the products along k, all of them or so
+    many from a first."""
     (a, b), (rows, columns) = operands, spots
-    inner = op.args[0].type
-    assert isinstance(inner, Tile)
 
     def step(k: Value, sums: Sequence[Value]) -> list[Value]:
+        k = k if part is None else e.b.emit("add", part[0], k)
         left = [_widened(e, op, e.shared(a, (r.at, k), 1)) for r in rows]
         right = [_widened(e, op, _column(e, b, k, c)) for c in columns]
         pairs = product(left, right)
         return [_add(e, x, y, s) for (x, y), s in zip(pairs, sums, strict=True)]
 
-    return e.carry(inner.shape[1], init, step)
+    return e.carry(_depth(op) if part is None else part[1], init, step)
+
+
+def _depth(op: Op) -> int:
+    inner = op.args[0].type
+    assert isinstance(inner, Tile)
+    return inner.shape[1]
 
 
 def _column(e: Emitter, b: Shared, k: Value, spot: Spot) -> Value:

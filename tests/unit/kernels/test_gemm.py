@@ -61,3 +61,15 @@ def test_matrices_of_nothing(road: str, kernel: Any):
         with iron.use(road):
             kernel(a=a, b=b, bias=bias, residual=None, c=c, alpha=None, beta=None)
         assert np.array_equal(c, np.ones((m, n)))
+
+
+@pytest.mark.parametrize("deep", [60, 128, 500, 2048])
+def test_factors_of_one_sign_on_a_cpu(deep: int):
+    """Nothing cancels: what is lost grows with the number of terms in a chain."""
+    rng = np.random.default_rng(3)
+    a, b = (np.abs(rng.normal(size=s)).astype(np.float32) for s in ((64, deep), (deep, 64)))
+    with iron.use("cpu"):
+        c = product(a, b)
+    x, y = a.astype(float), b.astype(float)
+    terms = np.sqrt((x * x) @ (y * y)), np.abs(x) @ np.abs(y)
+    assert compare(c, x @ y, bound(DOT, x @ y, terms, DTYPES["f32"], {}), DTYPES["f32"]).worst < 0.8
