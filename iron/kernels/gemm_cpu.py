@@ -11,15 +11,21 @@ NARROW = 16384
 def tile(m, n, k, T, pairs):
     """(BM, BN, BK, CHAIN), with `pairs` for products of AMX.
 
-    The widest tile whose operands are copied least that leaves a dozen groups. Each turn of BK is
-    summed from 0, so that chains stay short.
+    The widest tile whose operands are copied least that leaves a dozen groups; as little as can be
+    lies beyond the edges. Each turn of BK is summed from 0, so that chains stay short.
     """
     plain = k <= (CHAIN if T is f32 else NARROW)
     most = 256 if plain else 128  # compensation takes more arrays
     side = next((s for s in (256, 128) if s <= most and cdiv(m, s) * cdiv(n, s) >= 12), 64)
-    rows, columns = (min(side, max(16, next_pow2(x))) for x in (m, n))
+    rows, columns = fitted(m, side, 16), fitted(n, side, 32)
     depth = min(256 if pairs else 128, max(32, next_pow2(k)))
     return rows, columns, depth, 0 if plain else CHAIN
+
+
+def fitted(n, side, step):
+    """A side for n elements: as many tiles as of `side`, each a multiple of `step`."""
+    parts = max(1, cdiv(n, side))
+    return max(1, cdiv(n, parts * step)) * step
 
 
 def entry(number, amx):
