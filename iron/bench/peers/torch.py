@@ -347,6 +347,7 @@ def _(s: Subject) -> Attempt | None:
 
 
 @formula("gemm")
+@formula("gemm_splitk")
 def _(s: Subject, torch: Any) -> Formula | None:
     extra = (s.bias, s.residual, s.alpha, s.beta)
     if any(e is not None for e in extra) or {"ACT", "MATH"} & s.consts.keys():

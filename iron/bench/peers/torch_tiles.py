@@ -1,4 +1,4 @@
-"""PyTorch's attention and convolutions, each by the ways that it has for them.
+"""PyTorch's attention, convolutions and products of bytes, by the ways that it has for them.
 
 Inputs lie as Iron's do; cuDNN may try its ways before it is timed.
 """
@@ -88,6 +88,25 @@ for _way in WAYS:
     _called = f"torch {_way.lower()}"
     LIBRARY.peer("sdpa_bidirectional", _called)(lambda s, way=_way: _bidirectional(s, way))
     LIBRARY.peer("sdpa_decode_batched", _called)(lambda s, way=_way: _batched(s, way))
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+@LIBRARY.peer("gemm_scaled", "torch scaled")
+def _(s: Subject) -> Attempt | None:
+    """With the sums that its units are fast with, and a scale of 1 for each matrix."""
+    given = (s.a_scale, s.b_scale, s.bias, s.alpha)
+    if any(x is not None for x in given):
+        return None
+    torch = _torch(s)
+    kinds = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
+    kind = kinds[str(s.consts.get("FORMAT", "e4m3"))]
+    a, b = (x.view(kind) for x in _given(s, "a", "b"))
+    one = torch.ones((), device=s.device)
+    to = tensor(np.zeros(1, s.dtypes["T"].np), "cpu").dtype
+    how = {"out_dtype": to, "use_fast_accum": True}
+    return _attempt(s, "c", lambda: torch._scaled_mm(a, b.T, one, one, **how))
 
 
 # --- convolutions ---------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ M, N, K = dims("M N K")
 T = dtypes("T", bf16, f16, f32)
 DECODED = {"e4m3": e4m3, "e5m2": e5m2}
 HOPPER = {
-    "BM": lambda M: 64 if M <= 64 else 128,
-    "BN": lambda M, N: 256 if cdiv(M, 128) * cdiv(N, 256) >= 112 and M > 64 else 128,
+    "BM": lambda M: 64 if M <= 128 else 128,
+    "BN": lambda M, N: 256 if cdiv(M, 128) * cdiv(N, 256) >= 112 and M > 128 else 128,
     "BK": 128,
     "STAGES": lambda BM, BN, BK: min(8, 200 * 1024 // ((BM + BN) * BK)) if BN < 256 else 3,
-    "PERSISTENT": 132,
+    "PERSISTENT": lambda M: 132 if M > 128 else 0,
 }
 
 

@@ -21,7 +21,7 @@ T = dtypes("T", f32, f16, bf16)
 def splits_of(P, Q, R, S, TA, TB, T):
     """As many parts as give 128 groups work, each with 512 columns of k or more; 16 at most."""
     m, n, k = (Q, R if TB else S, P) if TA else (P, R if TB else S, Q)
-    tiles = cdiv(m, 128) * cdiv(n, 128)
+    tiles = cdiv(m, 128) * cdiv(n, 64)
     return max(1, min(16, 128 // max(1, tiles), k // 512))
 
 
