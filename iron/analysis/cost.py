@@ -56,7 +56,7 @@ class _Counts:
         if op.name in ("load", "store", "atomic"):
             self._memory(op, times)
         elif op.name == "async_copy":
-            self.read += BYTES * times
+            self.read += BYTES * op.attr("runs")[0] * times
         elif op.row.has(Trait.ELEMENTWISE) and op.args:
             elements = max(1, count(op.args[-1].type)) * times
             if element(op.args[-1].type).is_float:

@@ -5,14 +5,16 @@ Sources: PTX ISA 9.0, "cp.async" and "ldmatrix".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from iron.backends.clike import memory
 from iron.backends.clike.expression import SUM, Expr
 from iron.dtypes import u32
-from iron.ir.core import Op
+from iron.ir.core import Op, Value
 from iron.ir.ops.copy import places
+from iron.ir.types import Tensor
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
@@ -66,15 +68,36 @@ template <int pending> IRON_DEVICE void iron_async_wait() {{
 
 def async_copy(r: Renderer, op: Op) -> None:
     """One instruction where 16 bytes are aligned, else each element by itself, at once."""
-    to, source = (r.expr(a).text for a in op.args[:2])
-    ends = [memory.address(r, a, p) for a, p in zip(op.args[:2], places(op.args), strict=True)]
-    into, out_of = (f"{b} + {at.at(SUM)}" for b, at in zip((to, source), ends, strict=True))
+    ends = [_end(r, a, p) for a, p in zip(op.args[:2], places(op.args), strict=True)]
+    times, rows, axis, along = op.attr("runs")
+    head = ""
+    if times > 1:
+        run = r.fresh("run")
+        head = f"for (i32 {run} = 0; {run} < {times}; ++{run}) "
+        to, source = op.args[:2]
+        moved = (_moved(r, to, -2, rows), _moved(r, source, axis, along))
+        ends = [f"{end} + {run} * {step}" for end, step in zip(ends, moved, strict=True)]
+        r.line("#pragma unroll")
     if op in r.wide:
-        r.line(f"iron_async_copy({into}, {out_of});")
+        r.line(f"{head}iron_async_copy({ends[0]}, {ends[1]});")
         return
     i = r.fresh("i")
-    one = f"({into})[{i}] = ({out_of})[{memory.neighbour(r, op.args[1], i)}];"
-    r.line(f"for (i32 {i} = 0; {i} < {op.attr('count')}; ++{i}) {one}")
+    one = f"({ends[0]})[{i}] = ({ends[1]})[{memory.neighbour(r, op.args[1], i)}];"
+    r.line(f"{head}for (i32 {i} = 0; {i} < {op.attr('count')}; ++{i}) {one}")
+
+
+def _end(r: Renderer, buffer: Value, place: Sequence[Value]) -> str:
+    return f"{r.expr(buffer).text} + {memory.address(r, buffer, place).at(SUM)}"
+
+
+def _moved(r: Renderer, buffer: Value, axis: int, steps: int) -> str:
+    """`steps` along an axis, in elements."""
+    t = buffer.type
+    assert isinstance(t, Tensor)
+    if t.space == "shared":
+        return str(steps * prod(t.shape[axis:][1:]))
+    last = t.packed and axis == t.rank - 1
+    return str(steps) if last else f"{steps} * {r.expr(buffer).text}_stride{axis}"
 
 
 def async_commit(r: Renderer, op: Op) -> None:

@@ -5,8 +5,10 @@ Rows are some bytes apart, so that the eight rows of a matrix begin in different
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iron.ir.core import Op, Value
-from iron.ir.ops.copy import BYTES
+from iron.ir.ops.copy import BYTES, ONCE
 from iron.ir.types import Tile, element
 from iron.tiles import access, share
 from iron.tiles.emitter import Emitter
@@ -51,25 +53,36 @@ def moved(e: Emitter, op: Op, kept: Shared) -> None:
     (value,) = op.results
     assert isinstance(value.type, Tile)
     (rows, columns), count = value.type.shape, BYTES // element(value.type).bytes
-    w, b = access.window(e, op), e.b
+    w, b, order = access.window(e, op), e.b, [1, 0]
+    slot = [kept.slot] if kept.slot is not None else []
+    down, across = share.shared_out(e, (rows, columns // count), order)
+    joined = isinstance(w.sides[0], tuple)  # rows of which the next lies anywhere
+    runs = ONCE if joined else (down.count, down.lanes, w.axes[0], down.lanes * w.steps[0])
+
+    def copy(at: list[Value]) -> None:
+        here = [at[0], b.emit("mul", at[1], e.number(count))]
+        args = (kept.array, w.buffer, *slot, *here, *w.indices(b, w.place(b, here)))
+        b.emit_all("async_copy", args, (count, runs))
 
     def run(at: list[Value]) -> None:
         here = [at[0], b.emit("mul", at[1], e.number(count))]
-        there = w.indices(b, w.place(b, here))
-        if kept.slot is not None:
-            b.emit_all("async_copy", (kept.array, w.buffer, kept.slot, *here, *there), (count,))
+        held = b.emit("load", w.buffer, *w.indices(b, w.place(b, here)), attrs=(count,))
+        b.emit_all("store", (kept.array, *here, held))
+
+    def whole() -> None:
+        if slot:
+            first = down if joined else replace(down, count=1)
+            share.fill_shared(e, [first, across], order, copy)
         else:
-            held = b.emit("load", w.buffer, *there, attrs=(count,))
-            b.emit_all("store", (kept.array, *here, held))
+            share.fill_shared(e, [down, across], order, run)
 
     def one(at: list[Value]) -> None:
         held = access.guarded(e, w, w.place(b, at))
-        where = [*([kept.slot] if kept.slot is not None else []), *at]
-        b.emit_all("store", (kept.array, *where, held))
+        b.emit_all("store", (kept.array, *slot, *at, held))
 
     access.whole_or_ragged(
         e,
         w.whole(b),
-        lambda: share.fill(e, (rows, columns // count), [1, 0], run),
-        lambda: share.fill(e, (rows, columns), [1, 0], one),
+        whole,
+        lambda: share.fill(e, (rows, columns), order, one),
     )

@@ -6,12 +6,13 @@ end of a copy are accesses of its thread, so a reader must be ordered after the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from iron.ir.core import Op
+from iron.ir.core import Op, Value
 from iron.ir.interp.collectives import together
 from iron.ir.interp.machine import Array, Machine, Mask
 from iron.ir.interp.memory import Buffer, addresses, elements, enter
@@ -42,11 +43,26 @@ class Flying:
 
 
 def _copy(m: Machine, op: Op, mask: Mask) -> tuple[()]:
+    times, rows, axis, along = op.attr("runs")
+    for number in range(times):
+        ends = [list(p) for p in places(op.args)]
+        _once(m, op, mask, ends, {0: (-2, number * rows), 1: (axis, number * along)})
+    return ()
+
+
+def _once(
+    m: Machine,
+    op: Op,
+    mask: Mask,
+    ends: Sequence[Sequence[Value]],
+    moved: Mapping[int, tuple[int, int]],
+) -> None:
+    """One copy: at each end, along an axis, so much further than the op says."""
     to, source = (m.buffers[a] for a in op.args[:2])
     many = op.attr("count")
     starts: list[Array] = []
-    for of, indices in enumerate(places(op.args)):
-        start = addresses(m, op, indices, many, mask, of)
+    for of, indices in enumerate(ends):
+        start = addresses(m, op, indices, many, mask, of, moved[of])
         starts.append(np.broadcast_to(elements(start, many), (m.lanes, many)))
     active = np.arange(m.lanes) if mask is None else np.flatnonzero(mask)
     at, values = starts[0][active], source.read(starts[1][active])
@@ -56,7 +72,6 @@ def _copy(m: Machine, op: Op, mask: Mask) -> tuple[()]:
     if to.written is not None:
         to.written[at] = False
     m.flying.append(Flying(op, to, at, values, active, m.closed[active]))
-    return ()
 
 
 def _write(m: Machine, op: Op, to: Buffer, at: Lanes, lanes: Lanes) -> None:

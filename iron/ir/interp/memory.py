@@ -115,13 +115,24 @@ def unwritten(m: Machine, partial: frozenset[str]) -> None:
 
 
 def addresses(
-    m: Machine, op: Op, indices: Sequence[Value], length: int, mask: Mask, of: int = 0
+    m: Machine,
+    op: Op,
+    indices: Sequence[Value],
+    length: int,
+    mask: Mask,
+    of: int = 0,
+    moved: tuple[int, int] = (0, 0),
 ) -> Array:
-    """Flat positions in operand `of`, () or one a lane; inactive lanes point at 0. Raises E0404."""
+    """Flat positions in operand `of`, () or one a lane; inactive lanes point at 0. Raises E0404.
+
+    `moved` is an axis, and how much further along it.
+    """
     buffer = m.buffers[op.args[of]]
     at: Array = np.int64(0)
     for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
         i = np.asarray(m.env[index]).astype(np.int64)
+        if axis == moved[0] % len(indices):
+            i = i + moved[1]
         room = size - (max(length, 1) - 1 if axis == len(indices) - 1 else 0)
         if i.min() < 0 or i.max() >= room:
             _in_bounds(m, op, (i < 0) | (i >= room), mask, axis, index, length, buffer)

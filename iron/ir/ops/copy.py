@@ -16,6 +16,10 @@ BYTES = 16
 """Bytes that one copy moves."""
 
 
+ONCE = (1, 0, 0, 0)
+"""A copy that is not repeated."""
+
+
 def _tensor(value: Value, space: str) -> Tensor:
     t = value.type
     if not isinstance(t, Tensor) or t.space != space:
@@ -25,6 +29,9 @@ def _tensor(value: Value, space: str) -> Tensor:
 
 def _copy(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
     to, source = _tensor(args[0], "shared"), _tensor(args[1], "in")
+    times, _, axis, _ = attrs[1]
+    if times < 1 or not 0 <= axis < source.rank or (times > 1 and to.rank < 2):
+        raise OpTypeError(f"no {times} copies along axis {axis} of a tensor of rank {source.rank}")
     if to.elem is not source.elem or attrs[0] * to.elem.bytes != BYTES:
         raise OpTypeError(f"copies {BYTES} bytes, not {attrs[0]} of {source.elem} as {to.elem}")
     if len(args) != 2 + to.rank + source.rank:
@@ -49,12 +56,15 @@ def places(args: Sequence[Value]) -> tuple[Sequence[Value], Sequence[Value]]:
 async_copy = defop(
     "async_copy",
     "to source place*",
-    attrs="count",
+    attrs="count runs",
+    defaults=(ONCE,),
     infer=_copy,
     traits=Trait.READS | Trait.WRITES,
     doc="Starts to copy `count` neighbours along the last axis, 16 bytes, from `source` (its "
     "indices last) to group memory (its indices first). They are there once this thread has waited "
-    "for the copy's group, and no sooner may anyone touch either end.",
+    "for the copy's group, and no sooner may anyone touch either end. `runs` (times, rows, axis, "
+    "along) copies so many times, each `rows` further along the axis before the last of group "
+    "memory and `along` further along `axis` of the source.",
 )
 async_commit = defop(
     "async_commit",
