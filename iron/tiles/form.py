@@ -19,6 +19,7 @@ class Form:
     each of `ROWS / down` rows, and gives `WORDS / across` words of each of these rows and of one
     column: `apart` says that its words lie `across` apart, else they are neighbours. `loads` says
     that operands are loaded from group memory as matrices, which copies fill that nobody waits for.
+    `sums` are as many as a lane holds beside what it loads.
     """
 
     columns: int
@@ -29,6 +30,7 @@ class Form:
     apart: bool
     formats: frozenset[str]
     loads: bool = False
+    sums: int = 64
 
     @property
     def width(self) -> int:
@@ -48,7 +50,7 @@ class Form:
         return (*across, *down) if self.down_bit else (*down, *across)
 
 
-NVIDIA = Form(8, 8, 2, 4, 0, True, frozenset({"f16", "bf16", "tf32", "i8", "u8"}), True)
+NVIDIA = Form(8, 8, 2, 4, 0, True, frozenset({"f16", "bf16", "tf32", "i8", "u8"}), True, 128)
 CDNA = Form(16, 16, 0, 4, 4, False, frozenset({"f16", "bf16"}))
 CDNA3 = Form(16, 16, 0, 4, 4, False, frozenset({"f16", "bf16", "i8"}))
 RDNA4 = Form(16, 16, 0, 2, 4, False, frozenset({"f16", "bf16"}))

@@ -13,6 +13,7 @@ from iron.tiles import access, compute, control, multiply, panel, staging
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.grid import grid
 from iron.tiles.matrix import matrix_grid
+from iron.tiles.peel import peel
 from iron.tiles.place import place
 from iron.tiles.reduce import reduce
 from iron.tiles.widen import widen
@@ -27,6 +28,8 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
     """
     kernel = widen(kernel)
     shape = matrix_grid(kernel, target) or grid(kernel, target)
+    if shape.matrix is not None and shape.matrix.loads:
+        kernel = peel(kernel)  # beside such products a mask in each turn would be seen
     e = Emitter(kernel, target, shape, place(kernel, shape))
     e.micro = panel.micro_kernel(kernel, target, e.plan)
     params = [Value(p.type, None, p.name) for p in kernel.body.params]

@@ -20,7 +20,9 @@ from iron.tiles.grid import Grid, products
 from iron.tiles.storage import Registers, Shared
 
 SUMS = 64
-"""Sums of the largest accumulator that a thread aims to hold."""
+"""Sums of the largest accumulator that a thread aims to hold where simdgroups are few."""
+ENOUGH = 4
+"""Simdgroups that keep a processor busy; beyond, each holds as many sums as its registers do."""
 MOST_THREADS = 256
 
 
@@ -48,7 +50,8 @@ def matrix_grid(kernel: Kernel, target: Target | None) -> Grid | None:
     across = min((n & -n) // form.columns for _, n in shapes)
     largest = max(m * n for m, n in shapes)
     most = MOST_THREADS // kernel.simd
-    wanted = max(1, min(most, largest // (SUMS * kernel.simd)))
+    full = max(ENOUGH, largest // (form.sums * kernel.simd))
+    wanted = max(1, min(most, full, largest // (SUMS * kernel.simd)))
     if any(op.name == "tile_reduce" for op in kernel.body.walk()):
         across = 1
     return _dealt(form, wanted, down, across)

@@ -86,8 +86,10 @@ def _stage_rows(e: Emitter, op: Op) -> None:
     e.follow(op)
     (value,) = op.results
     access.fenced(e, op)
-    kept = e.staged(value, element(value.type), turned=False)
-    e.kept[value] = kept
+    key = op.attr("site"), 0  # copies of a read, in loops one after the other, share the array
+    if key not in e.slots:
+        e.slots[key] = e.staged(value, element(value.type), turned=False).array
+    kept = e.kept[value] = Shared(e.slots[key])
     e.fence.writes(e.b, kept.array)
     moved(e, op, kept)
 

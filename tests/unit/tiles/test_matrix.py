@@ -210,6 +210,23 @@ LATER = {"async_wait": lambda b, op, args: b.emit_all("async_wait", (), (op.attr
 NEVER = {"barrier": lambda b, op, args: ()}
 
 
+def test_large_accumulators_fill_the_registers_of_few_simdgroups():
+    counts = {}
+    for tiles in ((64, 64, 32), (128, 128, 32), (128, 256, 32), (64, 128, 32)):
+        for target in (SM_80, GFX942):
+            made = gemm(dtype=bf16, tiles=tiles, simd=target.simd)
+            grid = matrix_grid(made.kernel, target)
+            assert grid is not None
+            counts[tiles[:2], target.name] = grid.threads // target.simd
+    assert [counts[t, "sm_80"] for t in ((64, 64), (128, 128), (128, 256), (64, 128))] == [
+        2,
+        4,
+        8,
+        4,
+    ]
+    assert counts[(128, 128), "gfx942"] == 4
+
+
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_operands_are_copied_to_slots_turns_before(stages: int):
     """Right for more turns than slots, and for fewer; a wait too short or no barrier is seen."""
@@ -234,7 +251,7 @@ def test_weights_go_from_registers_into_their_product(monkeypatch):
     made = attention(40, 70, 64, (32, 32), bf16)
     kernel = threads(made.kernel, SM_80)
     names = [op.name for op in kernel.body.walk()]
-    assert names.count("pair") == 2 * 32 * 32 // 2 // 64
+    assert names.count("pair") == 2 * 32 * 32 // 64  # the loop is peeled: two of them
     assert names.count("shared") == 3
     assert interpreted(made, kernel) == {}
     real = operands.held
