@@ -66,6 +66,15 @@ HOPPER = {
 }
 
 
+CUDA = {
+    "BK": lambda T: 64 if T.bytes == 2 else 32,
+    "STAGES": lambda T, BM, BN, BK, shared_bytes: (
+        3 if T.bytes == 2 and shared_bytes >= 3 * (BM + BN) * (2 * BK + 16) else 2
+    ),
+}
+"""Where mma.sync multiplies 16 bits: measured with tiles of 128 x 128 on an H200."""
+
+
 SPLIT = {
     "BN": lambda R, S, TB, T, shared_bytes: (
         columns_of(R, S, TB, T, shared_bytes) if T is f32 else 64
