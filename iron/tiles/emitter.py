@@ -25,10 +25,13 @@ aligned for wide accesses."""
 
 
 class Emitter:
-    """Emits the thread-level body of `kernel`, whose group is `grid`."""
+    """Emits the thread-level body of `kernel` on the group `grid`, with at most `stages` slots."""
 
-    def __init__(self, kernel: Kernel, target: Target | None, grid: Grid, plan: Plan) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target | None, grid: Grid, plan: Plan, stages: int
+    ) -> None:
         self.kernel = kernel
+        self.stages = stages
         self.cpu = target is not None and target.family == "cpu"
         self.grid = grid
         self.plan = plan

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from iron.analysis.budget import shared_bytes
 from iron.dtypes import i32
 from iron.ir.core import Block, Kernel, Op, Value
 from iron.ir.types import Tile
 from iron.targets.target import Target
 from iron.tiles import access, compute, control, multiply, panel, staging
 from iron.tiles.emitter import Emitter, named
-from iron.tiles.grid import grid
+from iron.tiles.grid import Grid, grid
 from iron.tiles.matrix import matrix_grid
 from iron.tiles.peel import peel
 from iron.tiles.place import place
 from iron.tiles.reduce import reduce
 from iron.tiles.widen import widen
 
+MOST_STAGES = 16
+"""Slots of an operand; more turns do not wait for memory."""
 REBUILT_OPS = ("tile_full", "tile_iota", "tile_expand", "tile_broadcast", "tile_transpose")
 
 
 def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
     """`kernel` with its tiles on the threads of a group; the interpreter needs no target.
 
-    The group's size is chosen here. Every shape and dtype has this form.
+    The group's size is chosen here. Every shape and dtype has this form. Where its slots are more
+    than the target's group memory, loops have fewer.
     """
     kernel = widen(kernel)
     shape = matrix_grid(kernel, target) or grid(kernel, target)
     if shape.matrix is not None and shape.matrix.loads:
         kernel = peel(kernel)  # beside such products a mask in each turn would be seen
-    e = Emitter(kernel, target, shape, place(kernel, shape))
+    made = _on(kernel, target, shape, MOST_STAGES)
+    stages = min(MOST_STAGES, max((op.attr("stages") for op in _loops(kernel)), default=0))
+    while target is not None and stages > 1 and shared_bytes(made) > target.shared_bytes:
+        stages -= 1
+        made = _on(kernel, target, shape, stages)
+    return made
+
+
+def _loops(kernel: Kernel) -> Iterator[Op]:
+    return (op for op in kernel.body.walk() if op.name == "for")
+
+
+def _on(kernel: Kernel, target: Target | None, shape: Grid, stages: int) -> Kernel:
+    """The kernel of threads whose loops copy operands at most `stages` - 1 turns early."""
+    e = Emitter(kernel, target, shape, place(kernel, shape), stages)
     e.micro = panel.micro_kernel(kernel, target, e.plan)
     params = [Value(p.type, None, p.name) for p in kernel.body.params]
     e.values.update(zip(kernel.body.params, params, strict=True))

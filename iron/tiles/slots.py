@@ -27,7 +27,7 @@ class Slots(Early):
 
     def __init__(self, e: Emitter, loop: Op) -> None:
         super().__init__(e, loop)
-        self.stages: int = loop.attr("stages")
+        self.stages: int = min(loop.attr("stages"), e.stages)
         self.later: tuple[Value, Value, Value]
         if self.stages < 2:
             return

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from iron.analysis.budget import shared_bytes
 from iron.backends import nvrtc
 from iron.backends.code_object import resources
 from iron.backends.cuda_forms import forms as cuda_forms
@@ -240,6 +241,18 @@ def test_operands_are_copied_to_slots_turns_before(stages: int):
             with pytest.raises(KernelError) as raised:
                 interpreted(made, edited(kernel, rules))
             assert raised.value.id == id
+
+
+def test_slots_fit_group_memory():
+    """A loop that asks for more stages than there is room for has fewer, and none at last."""
+    for room, slots in ((1 << 18, 8), (40000, 3), (30000, 2), (20000, 0)):
+        target = replace(SM_80, shared_bytes=room)
+        made = gemm((30, 40, 136), (64, 64, 32), bf16, "NT", stages=8)
+        kernel = threads(made.kernel, target)
+        held = [op.results[0].type.shape for op in kernel.body.walk() if op.name == "shared"]
+        assert [shape[0] for shape in held] == ([slots] * 2 if slots else [64, 64])
+        assert shared_bytes(kernel) <= room
+        assert slots == 8 or interpreted(made, kernel) == {}
 
 
 def test_two_chunks_of_sums_are_words_of_the_next_operand():
