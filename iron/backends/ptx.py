@@ -57,7 +57,13 @@ def slots(r: Renderer, op: Op) -> None:
 
 
 def ring(r: Renderer, op: Op) -> None:
-    """Barriers that tell a slot to be full, then those that tell it to be free."""
+    """Barriers that tell a slot to be full, then those that tell it to be free.
+
+    Before the first ring, what describes the copies is sent for: it is far away as well.
+    """
+    if op is next(o for o in r.kernel.body.walk() if o.name == "ring"):
+        for name in r.maps.values():
+            r.line(f"iron_prefetch_map(&{name});")
     _, count, readers = op.attrs
     for result in op.results[1:]:
         t = _shape(result)
@@ -188,6 +194,22 @@ def pair(r: Renderer, op: Op) -> None:
     r.place(op.results[0], made, op)
 
 
+def greater(r: Renderer, op: Op) -> None:
+    """One instruction, where `max` has to mind the signs of zeros."""
+    _bound(r, op, "max")
+
+
+def lesser(r: Renderer, op: Op) -> None:
+    """The other way."""
+    _bound(r, op, "min")
+
+
+def _bound(r: Renderer, op: Op, name: str) -> None:
+    a, b = (r.expr(x) for x in op.args)
+    made = Expr(f"iron_{name}_bound_f32({a.text}, {b.text})", reads=a.reads | b.reads)
+    r.place(op.results[0], made, op)
+
+
 def stmatrix(r: Renderer, op: Op) -> None:
     """The lanes' addresses are found inside."""
     to, slot, *rest = op.args
@@ -246,7 +268,8 @@ RULES: dict[str, Callable[[Renderer, Op], None]] = {
     rule.__name__: rule
     for rule in (
         *(registers, slots, ring, ring_claim, ring_copy, ring_wait, ring_free),
-        *(wgmma, wgmma_a, wgmma_wait, pair, stmatrix, part_store, fence_async),
+        *(wgmma, wgmma_a, wgmma_wait, pair, greater, lesser),
+        *(stmatrix, part_store, fence_async),
         *(bulk_store, bulk_wait, part_barrier, part_arrive, register_limit),
     )
 }

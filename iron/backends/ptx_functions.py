@@ -15,6 +15,10 @@ _HEAD = "IRON_DEVICE"
 
 _PLAIN = {
     "iron_tensor_map": "struct alignas(64) iron_tensor_map { u64 opaque[16]; };",
+    "iron_prefetch_map": f"""
+{_HEAD} void iron_prefetch_map(const iron_tensor_map* map) {{
+  if (threadIdx.x == 0) asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");
+}}""",
     "iron_shared_address": f"""
 {_HEAD} u32 iron_shared_address(const void* at) {{ return (u32)__cvta_generic_to_shared(at); }}""",
     "iron_mbarrier_wait": f"""

@@ -27,6 +27,12 @@ def hopper_side(D, E, T, shared_bytes):
     return 128 if T.bytes == 2 and max(D, E) <= 256 else tile_side(D, E, T, shared_bytes)
 
 
+def hopper_queries(D, E, T, CAUSAL, shared_bytes):
+    """Three warpgroups of 64 where heads are short and all queries have as much to do."""
+    side = hopper_side(D, E, T, shared_bytes)
+    return 192 if side == 128 and max(D, E) <= 64 and not CAUSAL else side
+
+
 def hopper_keys(D, E, T, shared_bytes):
     """Keys of a tile beside 128 queries: as many as leave room for two tiles of k and of v."""
     if hopper_side(D, E, T, shared_bytes) < 128:

@@ -41,7 +41,7 @@ def hopper(m, n, TA):
             return 128, 128, 128, 3, 2, 0, 0
         return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 0, 0)
     side = next((s for s in (256, 128) if cdiv(m, 128) * cdiv(n, s) >= 112), 64)
-    return 128, side, 64, {256: 3, 128: 6}.get(side, 8), 2, 0, 132
+    return 128, side, *{256: (64, 3), 128: (64, 6), 64: (128, 4)}[side], 2, 0, 132
 
 
 def hopper_entry(number):

@@ -36,6 +36,34 @@ def numbers(
     return (b.emit("sub", last, made[0]), *made[1:])
 
 
+def round_of(
+    b: Builder, extents: Sequence[Value], total: Value, order: Order | None, most: int
+) -> Value:
+    """How many of `total` groups run at once where at most `most` do, each one after the other.
+
+    In an order that begins with the heavy numbers, rounds and the numbers that it takes together
+    begin alike, so that every second round, which goes backwards, evens out the one before. All
+    run at once where nearly as many as `most` cannot do so: hardware deals them out then.
+    """
+    kind = total.type
+    limit = b.const(most, kind)
+    if order is None or not order[2]:
+        return b.emit("min", total, limit)
+    axis, size, _ = order
+    one = b.const(1, kind)
+    block = extents[0]
+    if size and len(extents) > 1:
+        block = b.emit("mul", extents[1 - axis], b.emit("min", extents[axis], b.const(size, kind)))
+    safe = b.emit("max", block, one)
+    blocks = b.emit("mul", b.emit("floordiv", limit, safe), safe)
+    rounds = b.emit("floordiv", b.emit("add", safe, b.const(most - 1, kind)), limit)
+    part = b.emit("floordiv", safe, rounds)
+    even = b.emit("eq", b.emit("mul", part, rounds), safe)
+    found = b.emit("where", b.emit("le", safe, limit), blocks, b.emit("where", even, part, one))
+    enough = b.emit("ge", found, b.const(most * 7 // 8, kind))
+    return b.emit("min", total, b.emit("where", enough, found, total))
+
+
 def mirrored(b: Builder, flat: Value, round: Value, total: Value) -> Value:
     """The number that comes in place of `flat` where every second round of `round` numbers goes
     backwards: who had one of the first numbers of a round has one of the last of the next.

@@ -179,6 +179,14 @@ def _pair(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> 
     return (u32,)
 
 
+def _compared(
+    args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]
+) -> tuple[Type, ...]:
+    if any(a.type is not f32 for a in args):
+        raise OpTypeError(f"compares two f32, not {args}")
+    return (f32,)
+
+
 def _neighbours(
     args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]
 ) -> tuple[Type, ...]:
@@ -292,6 +300,20 @@ pair = defop(
     infer=_pair,
     traits=Trait.PURE,
     doc="Two f32 rounded to nearest even in `dtype`, in one word, `low` in its low half.",
+)
+greater = defop(
+    "greater",
+    "a b",
+    infer=_compared,
+    traits=Trait.PURE,
+    doc="The greater of two f32; NaN if one is, and of two zeros either.",
+)
+lesser = defop(
+    "lesser",
+    "a b",
+    infer=_compared,
+    traits=Trait.PURE,
+    doc="The lesser of two f32; NaN if one is, and of two zeros either.",
 )
 stmatrix = defop(
     "stmatrix",

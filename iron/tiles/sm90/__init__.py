@@ -19,7 +19,7 @@ from iron.ir.types import tensor
 from iron.targets.target import Target
 from iron.tiles import protocol, roles
 from iron.tiles.emitter import named
-from iron.tiles.order import mirrored, numbers
+from iron.tiles.order import mirrored, numbers, round_of
 from iron.tiles.peel import peel
 from iron.tiles.ring import Ring
 from iron.tiles.skew import skew
@@ -107,14 +107,14 @@ class Group:
         with b.block(fresh) as block:
             yielded = _copied(b, host, fresh)
             extents, conditions = yielded[: self.source.rank], yielded[self.source.rank :]
-            b.emit_all("yield", (self._launched(b, _product(b, extents)), *conditions))
+            b.emit_all("yield", (self._launched(b, extents, _product(b, extents)), *conditions))
         return block
 
-    def _launched(self, b: Builder, total: Value) -> Value:
-        most = self.plan.setting("PERSISTENT", 0)
-        if not most:
-            return total
-        return b.emit("min", total, b.const(int(most), total.type))
+    def _launched(self, b: Builder, extents: Sequence[Value], total: Value) -> Value:
+        most = int(self.plan.setting("PERSISTENT", 0))
+        return (
+            round_of(b, extents, total, self.plan.setting("order", None), most) if most else total
+        )
 
     # --- the body ---------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Group:
         role.begin()
         total = _product(b, extents)
         named(total, "tiles")
-        launched = self._launched(b, total)
+        launched = self._launched(b, extents, total)
         mine = b.emit("group", attrs=(0, self.source.index))
         if launched is total:
             self._once(role, program, mine, extents)

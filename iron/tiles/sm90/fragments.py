@@ -27,6 +27,8 @@ OFFSETS = sorted({LAYOUT.at(r)[0] for r in range(HELD)})
 SHARING = tuple(1 << i for i, image in enumerate(LAYOUT.lane) if image[1])
 """Bits of the lanes that share a row."""
 UNITS = {"add": 0.0, "max": float("-inf"), "min": float("inf")}
+JOINING = {"add": "add", "max": "greater", "min": "lesser"}
+"""The row that combines two numbers of a reduction, which has no order and so no sign of zero."""
 NEVER = 1 << 30
 
 
@@ -281,7 +283,7 @@ class Fragments(Writer):
         return [self._joined(kind, v) for v in out]
 
     def _own(self, value: Value, kind: str, block: int) -> list[Value]:
-        b, unit = self.b, self.b.const(UNITS[kind], f32)
+        b, unit, join = self.b, self.b.const(UNITS[kind], f32), JOINING[kind]
         assert isinstance(value.type, Tile)
         bounds = [self.number(n) for n in (0, value.type.shape[1] // SIDE, 1)]
         counter = Value(bounds[0].type, None, "step")
@@ -294,14 +296,15 @@ class Fragments(Writer):
             for r in range(HELD):
                 found[OFFSETS.index(LAYOUT.at(r)[0])].append(self.element(value, step, r))
             while len(found[0]) > 1:
-                found = [[b.emit(kind, *v[i : i + 2]) for i in range(0, len(v), 2)] for v in found]
-            return [b.emit(kind, h, v) for h, (v,) in zip(held, found, strict=True)]
+                found = [[b.emit(join, *v[i : i + 2]) for i in range(0, len(v), 2)] for v in found]
+            return [b.emit(join, h, v) for h, (v,) in zip(held, found, strict=True)]
 
         return self.carry([], bounds, counter, [unit] * len(OFFSETS), held, turn)
 
     def _joined(self, kind: str, value: Value) -> Value:
         for mask in SHARING:
-            value = self.b.emit(kind, value, self.b.emit("exchange", value, attrs=(mask,)))
+            other = self.b.emit("exchange", value, attrs=(mask,))
+            value = self.b.emit(JOINING[kind], value, other)
         return value
 
     def write(self, op: Op) -> None:

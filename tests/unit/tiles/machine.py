@@ -375,6 +375,12 @@ class Agent:
         )
         self.values[op.results[0]] = low.astype(np.uint32) | high.astype(np.uint32) << 16
 
+    def do_greater(self, op: Op) -> None:
+        self.values[op.results[0]] = np.maximum(*(self.values[a] for a in op.args))
+
+    def do_lesser(self, op: Op) -> None:
+        self.values[op.results[0]] = np.minimum(*(self.values[a] for a in op.args))
+
     def do_stmatrix(self, op: Op) -> None:
         held, slot = self.values[op.args[0]], int(self.lead(op.args[1]))
         row = np.broadcast_to(self.values[op.args[2]], (LANES,))

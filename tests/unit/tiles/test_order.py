@@ -7,7 +7,7 @@ import pytest
 from iron.dtypes import i32
 from iron.ir.build import Builder
 from iron.ir.core import const_of
-from iron.tiles.order import mirrored, numbers
+from iron.tiles.order import mirrored, numbers, round_of
 
 ORDERS = [None, (0, 0, False), (0, 2, False), (1, 2, False), (0, 8, True), (1, 3, True)]
 
@@ -54,6 +54,39 @@ def test_every_second_round_goes_backwards():
         made = back_and_forth(round, total)
         assert sorted(made) == list(range(total))
         assert all(f // round == m // round for f, m in enumerate(made))
+
+
+@pytest.mark.parametrize(
+    ("extents", "order", "wanted"),
+    [
+        ((40, 9), None, 132),
+        ((40, 9), (1, 4, False), 132),
+        ((5, 9), None, 45),
+        ((8, 64), (1, 4, True), 128),  # four blocks of 32
+        ((64, 64), (1, 4, True), 128),  # half a block of 256
+        ((34, 64), (1, 4, True), 34 * 64),  # a block of 136 has no such part
+        ((128, 3), (1, 4, True), 128),
+        ((2, 3), (1, 4, True), 6),
+        ((132, 4), (0, 0, True), 132),
+        ((0, 4), (1, 4, True), 0),
+    ],
+)
+def test_rounds_and_blocks_begin_alike(extents, order, wanted):
+    b = Builder()
+    with b.block():
+        values = [b.const(e, i32) for e in extents]
+        total = b.const(extents[0] * extents[1], i32)
+        made = round_of(b, values, total, order, 132)
+    assert const_of(made) == wanted
+
+
+def test_groups_have_as_much_to_do():
+    """Turns of causal attention: rounds of 128 of 132 groups, for 32 tiles of each of 64 heads."""
+    extents, order = (32, 64), (1, 4, True)
+    weights = [i + 1 for i, _ in walk(extents, order)]
+    flat = back_and_forth(128, len(weights))
+    turns = [sum(weights[f] for f in flat[g::128]) for g in range(128)]
+    assert max(turns) == min(turns) == sum(weights) // 128
 
 
 def test_neighbours_stay_together():
