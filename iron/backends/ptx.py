@@ -129,7 +129,7 @@ def ring_free(r: Renderer, op: Op) -> None:
 def wgmma(r: Renderer, op: Op) -> None:
     """An instruction for each 32 bytes along k."""
     acc, a, a_slot, a_row, b, b_slot, keep = op.args
-    a_k, b_k, floats = op.attrs
+    a_k, b_k, depth, floats = op.attrs
     ta, tb = _shape(a), _shape(b)
     row = r.expr(a_row)
     per_row = panel(ta) if a_k else ta.shape[1]
@@ -141,7 +141,6 @@ def wgmma(r: Renderer, op: Op) -> None:
     name = f"iron_wgmma_m64n{n}_{x}"
     name += f"<{int(not a_k)}, {int(not b_k)}>" if ta.elem.bytes == 2 else f"_{y}"
     r.line("iron_wgmma_fence();")
-    depth = ta.shape[2] if a_k else ta.shape[1]
     held = r.expr(acc).text
     for step in range(depth * ta.elem.bytes // K_BYTES):
         places = [_moved(left, ta, a_k, step), _moved(right, tb, b_k, step)]

@@ -136,7 +136,7 @@ def _wgmma(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) ->
     total, a, b = args[0].type, _tensor(args[1], "shared", 3), _tensor(args[4], "shared", 3)
     _tensor(args[0], "registers", 1)
     assert isinstance(total, Tensor)
-    *k_major, floats = attrs
+    *k_major, depth, floats = attrs
     whole = a.elem.is_integer and not floats
     if a.elem.bytes != b.elem.bytes or total.elem is not (i32 if whole else f32):
         raise OpTypeError(f"no product of {a} and {b} in {total}")
@@ -147,15 +147,18 @@ def _wgmma(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) ->
     _whole([*args[2:4], args[5]])
     if args[6].type is not bool_:
         raise OpTypeError(f"`keep` is {args[6].type}, not bool")
-    depth = [t.shape[2] if k else t.shape[1] for t, k in zip((a, b), k_major, strict=True)]
-    width = b.shape[1] if attrs[1] else b.shape[2]
-    if (
-        depth[0] != depth[1]
-        or depth[0] * a.elem.bytes % 32
-        or 64 * width != WARPGROUP * total.shape[0]
-    ):
-        raise OpTypeError(f"shapes do not meet: {a} @ {b} in {total}")
+    width = WARPGROUP // 64 * total.shape[0]
+    meet = _holds(a, k_major[0], depth, 64) and _holds(b, k_major[1], depth, width)
+    if not meet or depth * a.elem.bytes % 32:
+        raise OpTypeError(f"shapes do not meet: {a} @ {b} in {total}, {depth} deep")
     return ()
+
+
+def _holds(part: Tensor, k_major: bool, depth: int, width: int) -> bool:
+    """True for a part that has `depth` along k and `width` along the sum; its last panel may have
+    columns that are not read."""
+    rows, columns = (width, depth) if k_major else (depth, width)
+    return part.shape[1] >= rows and part.shape[2] >= columns
 
 
 def _wgmma_a(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
@@ -165,8 +168,7 @@ def _wgmma_a(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) 
     dtype, b_k = attrs
     if total.elem is not f32 or words.elem is not u32 or b.elem is not dtype:
         raise OpTypeError(f"no product of {words} as {dtype} and {b} in {total}")
-    width, depth = b.shape[1:] if b_k else b.shape[:0:-1]
-    if depth != 4 * words.shape[0] or 64 * width != WARPGROUP * total.shape[0]:
+    if not _holds(b, b_k, 4 * words.shape[0], WARPGROUP // 64 * total.shape[0]):
         raise OpTypeError(f"shapes do not meet: {words} @ {b} in {total}")
     if args[4].type is not bool_:
         raise OpTypeError(f"`keep` is {args[4].type}, not bool")
@@ -266,13 +268,14 @@ ring_free = defop(
 wgmma = defop(
     "wgmma",
     "acc a a_slot a_row b b_slot keep",
-    attrs="a_k b_k floats",
+    attrs="a_k b_k depth floats",
     defaults=("",),
     infer=_wgmma,
     traits=EFFECT,
     doc="Starts acc = a @ b + (acc where `keep`, else 0) in the warpgroup, acc 64 x n in the "
     "layout of `targets.atoms.nvidia.wgmma`. `a` is 64 of its rows from `a_row` on. `a_k` and "
-    "`b_k` say that the columns of a part run along k. `floats` names the 8-bit floats that "
+    "`b_k` say that the columns of a part run along k, `depth` how many are read, of which the "
+    "last panel may have more. `floats` names the 8-bit floats that "
     "bytes are. acc is not touched before the next `wgmma_wait`.",
 )
 wgmma_a = defop(

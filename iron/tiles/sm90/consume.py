@@ -216,6 +216,9 @@ class Consumer(Role):
             mine = b.emit("add", self.me, self.number(FIRST_TURN))
             b.emit_all("part_barrier", (mine,), (2 * WARPGROUP,))
         words = self.words(op.args[0]) if x is None else []
+        factor, math = op.args[0].type, op.attr("math")
+        assert isinstance(factor, Tile)
+        kind = (factor.shape[1], math if math in FLOATS8 else "")
         sums, keep = self._sum(op)
         for ring in sorted(self._rings(op), key=lambda r: r.sites):
             if ring not in self.waited:
@@ -230,8 +233,7 @@ class Consumer(Role):
                 continue
             left, left_k = self._factor(x)
             row = b.emit("add", first, self.number(i * ROWS))
-            floats = op.attr("math") if op.attr("math") in FLOATS8 else ""
-            b.emit_all("wgmma", (held, *left, row, *right, keep), (left_k, right_k, floats))
+            b.emit_all("wgmma", (held, *left, row, *right, keep), (left_k, right_k, *kind))
         self.sums[op.results[0]] = sums
         self.flying.append(([*sums, *words], self._rings(op)))
         for ring in self._rings(op):

@@ -8,7 +8,7 @@ from typing import Any
 
 from iron.dtypes import DType, bf16, f16, f32, i8, i32, u8
 from iron.ir.core import Kernel, Op, Value
-from iron.ir.ops.ring import bytes_of, panel
+from iron.ir.ops.ring import PANEL_BYTES, bytes_of
 from iron.ir.types import Tensor, Tile, element, tensor
 from iron.targets.target import Target
 from iron.tiles.ring import Ring, Staged, rings, staged
@@ -30,7 +30,10 @@ ACCUMULATED = 192
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A staged read: its box, and the part that it fills; `k_major` columns run along k."""
+    """A staged read: its box, and the part that it fills; `k_major` columns run along k.
+
+    A part has whole panels, of which the last may have columns that no product reads.
+    """
 
     box: Box
     part: Tensor
@@ -168,9 +171,10 @@ def _operand(made: Plan, found: Staged, place: int) -> Operand:
     assert isinstance(held.type, Tile)
     where = made.boxes.of(found.read)
     rows, columns = held.type.shape[::-1] if where.turned else held.type.shape
-    part = tensor(held.type.elem, 2, "shared", (rows, columns))
-    if columns % panel(part) or rows % 8:
-        raise Refused(f"a part of {rows} x {columns} has no whole panels of {panel(part)} columns")
+    whole = PANEL_BYTES // held.type.elem.bytes
+    part = tensor(held.type.elem, 2, "shared", (rows, -(-columns // whole) * whole))
+    if rows % 8:
+        raise Refused(f"a part has {rows} rows, no multiple of 8")
     # The tile's axis that the columns are, as the product sees it, against its axis k.
     axis = (0 if where.turned else 1) ^ found.turned
     if axis != 1 - place and held.type.elem.bytes != 2:

@@ -324,11 +324,11 @@ class Agent:
         assert self.active.all()
         acc, a, b = (self.values[op.args[i]] for i in (0, 1, 4))
         slots, row = [int(self.lead(op.args[i])) for i in (2, 5)], int(self.lead(op.args[3]))
-        keep, (a_k, b_k, floats) = bool(self.lead(op.args[6])), op.attrs
+        keep, (a_k, b_k, depth, floats) = bool(self.lead(op.args[6])), op.attrs
 
         def multiply() -> None:
-            x = a[slots[0]] if a_k else a[slots[0]].T
-            y = b[slots[1]].T if b_k else b[slots[1]]
+            x = (a[slots[0]] if a_k else a[slots[0]].T)[:, :depth]
+            y = (b[slots[1]].T if b_k else b[slots[1]])[:depth, : len(acc) * 2]
             if floats:
                 x, y = decoded(x, floats), decoded(y, floats)
             wide = np.int32 if acc.dtype == np.int32 else np.float32
@@ -345,7 +345,7 @@ class Agent:
         dtype, b_k = op.attrs
 
         def multiply() -> None:
-            y = b[slot].T if b_k else b[slot]
+            y = (b[slot].T if b_k else b[slot])[: len(words) * 4, : len(acc) * 2]
             x = np.zeros((64, len(y)), np.float32)
             rows, columns = places(len(y))
             for half in range(2):

@@ -200,6 +200,7 @@ def softmax(q, k, v, scale, causal):
         (130, 130, True, {"OVERLAP": 1, "BM": 128, "PINGPONG": 1, "PERSISTENT": 2}),
         (130, 200, False, {"BM": 128, "PINGPONG": 1, "STAGES": 1}),
         (70, 130, True, {"BM": 128, "HEAD": 256, "OVERLAP": 1}),
+        (70, 130, True, {"BM": 128, "HEAD": 72, "OVERLAP": 1}),
     ],
 )
 def test_attention(s, n, causal, consts):
