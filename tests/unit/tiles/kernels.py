@@ -189,6 +189,28 @@ def slanted(
 
 
 @kernel
+def convolution(
+    x: In[T, P, M, N, D],
+    w: In[T, L, S, S, D],
+    y: Out[T, P, M, N, L],
+    *,
+    SIDES: Const = (1, 8, 8),
+    BN: Const = 64,
+    PERSISTENT: Const = 0,
+):
+    """y = the sums of w over windows of S x S of x, 0 beyond its edges; channels are last."""
+    X, Y = x.tiles(SIDES, 64), y.tiles(SIDES, BN)
+    (images, down, across), deep = Y.grid
+    p, i, j, o = groups(images, down, across, deep)
+    acc, cuts = zeros((SIDES[0] * SIDES[1] * SIDES[2], BN), f32), cdiv(D, 64)
+    for t in pipelined(S * S * cuts, stages=3):
+        c, r, s = t % cuts, t // cuts // S, t // cuts % S
+        first = (p * SIDES[0], i * SIDES[1] + r - S // 2, j * SIDES[2] + s - S // 2)
+        acc = mma(X.at(first, c * 64), w[:, r, s].tiles(BN, 64)[o, c].T, acc)
+    Y[(p, i, j), o] = acc.to(T)
+
+
+@kernel
 def parts(
     a: In[T, M, K],
     b: In[T, N, K],

@@ -97,6 +97,24 @@ def test_epilogues(consts):
     assert np.array_equal(arrays["c"], np.where(above, wanted, 7.0).astype(bf16.np))
 
 
+@pytest.mark.parametrize(
+    "consts", [{}, {"SIDES": (2, 4, 16)}, {"SIDES": (1, 16, 8), "BN": 128, "PERSISTENT": 2}]
+)
+def test_boxes_of_rows(consts):
+    """Windows begin before the array, and end behind it; a consumer writes a part of its box."""
+    p, m, n, d, out, side = 3, 13, 9, 72, 72, 3
+    arrays = {"x": kernels.small(RNG, p, m, n, d), "w": kernels.small(RNG, out, side, side, d)}
+    arrays["y"] = kernels.empty(p, m, n, out)
+    made = kernels.special(kernels.convolution, arrays, **consts)
+    play(made, arrays, {"P": p, "M": m, "N": n, "D": d, "L": out, "S": side})
+    x, w = (arrays[name].astype(np.float32) for name in "xw")
+    wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    wanted = sum(
+        wide[:, r : r + m, s : s + n] @ w[:, r, s].T for r in range(side) for s in range(side)
+    )
+    assert np.array_equal(arrays["y"], wanted.astype(bf16.np))
+
+
 @pytest.mark.parametrize("consts", [{}, {"BM": 32, "BN": 128}])
 def test_gathers(consts):
     m, n, k, size = 70, 72, 72, 90
