@@ -11,7 +11,7 @@ import numpy as np
 
 from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, tall_side, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
-from iron.lang import grouped, groups, i32, kernel, minimum, require, u32
+from iron.lang import groups, i32, kernel, minimum, require, u32
 
 B, H, G, S, D, E, R = dims("B H G S D E R")
 T = dtypes("T", f32, f16, bf16)
@@ -55,7 +55,7 @@ def sdpa_bidirectional(
     sees nothing gives zeros and lse -inf. Keys and values from used[b] on are never read. Sums are
     f32; the weights are rounded to T before they meet v.
     """
-    i, h, b = groups(cdiv(S, BM), H, B, order=grouped(4, axis=1))
+    i, h, b = groups(cdiv(S, BM), H, B)
     require(H % G == 0, "the query heads H must be a multiple of the key heads G")
     require(scale > 0.0, "the scale must be positive")
     require(BANDED or band < 0, "a form without a band is for a negative band")

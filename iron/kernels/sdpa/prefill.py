@@ -60,7 +60,7 @@ def sdpa_prefill(
     of zero. A query that sees nothing gives zeros and lse -inf. Keys and values from n on are never
     read. Sums are f32; the weights are rounded to T before they meet v.
     """
-    i, h, b = groups(cdiv(S, BM), H, B, order=grouped(4, axis=1, descending=CAUSAL))
+    i, h, b = groups(cdiv(S, BM), H, B, order=grouped(4 * CAUSAL, axis=1, descending=CAUSAL))
     require(H % G == 0, "the query heads H must be a multiple of the key heads G")
     require(scale > 0.0, "the scale must be positive")
     require(CAPPED or softcap <= 0.0, "a form without a soft cap is for a softcap of 0")
