@@ -9,7 +9,7 @@ Gimelshein 2018 (arXiv:1805.02867); grouped heads, g = h * G / H, Ainslie et al.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, hopper_keys, hopper_queries
+from iron.kernels.attention_tiles import attend, hopper_keys, hopper_queries, hopper_wide
 from iron.kernels.attention_tiles import tall_side, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u8, u32
@@ -24,7 +24,13 @@ T = dtypes("T", f32, f16, bf16)
     schedule={
         "cpu": {"BM": 32, "BN": 32},
         "cuda": {"BM": tall_side},
-        "sm_90": {"BM": hopper_queries, "BN": hopper_keys, "OVERLAP": 1, "PERSISTENT": 132},
+        "sm_90": {
+            "BM": hopper_queries,
+            "BN": hopper_keys,
+            "OVERLAP": 1,
+            "PERSISTENT": 132,
+            "WIDE": hopper_wide,
+        },
     },
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
 )

@@ -81,7 +81,7 @@ def test_attention(option, causal, overlap):
     given |= {"scale": 0.25, "softcap": 0.75 * ("softcap" in on)}
     given["window"] = 40 * ("window" in on)
     consts = {"CAUSAL": causal, "CAPPED": "softcap" in on, "WINDOWED": "window" in on}
-    consts |= {"BM": 64, "BN": 64, "OVERLAP": overlap}
+    consts |= {"BM": 64, "BN": 64, "OVERLAP": overlap, "PERSISTENT": 2 * overlap}
     agree(sdpa_prefill, given, consts, {"B": 1, "H": 2, "G": 1, "S": s, "L": n, "D": d, "E": d})
 
 
@@ -94,7 +94,7 @@ def test_attention_of_sequences_one_after_another(causal):
     given |= {"queries": first.astype(np.uint32), "keys": keys.astype(np.uint32)}
     given |= {"o": empty(111, 2, d), "lse": np.full((111, 2), np.nan, np.float32)}
     given |= {"scale": 0.25, "longest": 70}
-    consts = {"CAUSAL": causal, "BM": 64, "BN": 64, "OVERLAP": 1}
+    consts = {"CAUSAL": causal, "BM": 64, "BN": 64, "OVERLAP": 1, "PERSISTENT": 3 * causal}
     dims = {"H": 2, "G": 1, "D": d, "E": d, "N": 111, "L": 175, "P": 5}
     agree(sdpa_prefill_varlen, given, consts, dims)
 
