@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from iron.backends.clike import memory, sums
 from iron.backends.clike.expression import SUM, Expr
 from iron.ir.core import Op, Value
-from iron.ir.types import Matrix, Tensor, Type
+from iron.ir.types import Matrix, Tensor, Type, element
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
@@ -35,13 +35,17 @@ def spelled(t: Type) -> str:
     return str(t)
 
 
-def _place(r: Renderer, buffer: Value, indices: tuple[Value, ...], *, read: bool) -> str:
-    """A pointer to a matrix's first element, and the elements from row to row."""
-    t = buffer.type
+def _place(
+    r: Renderer, buffer: Value, indices: tuple[Value, ...], held: Type, *, read: bool
+) -> str:
+    """A pointer to a matrix's first element, and the elements from row to row; an array of words
+    holds several in each."""
+    t, elem = buffer.type, element(held)
     assert isinstance(t, Tensor)
-    kind = f"{'const ' if read else ''}threadgroup {ELEMENTS[t.elem.name]}*"
+    kind = f"{'const ' if read else ''}threadgroup {ELEMENTS[elem.name]}*"
     at = memory.address(r, buffer, indices).at(SUM)
-    return f"({kind})({r.expr(buffer).text} + {at}), {t.shape[-1]}"
+    stride = t.shape[-1] * (t.elem.bytes // elem.bytes)
+    return f"({kind})({r.expr(buffer).text} + {at}), {stride}"
 
 
 def matrix_full(r: Renderer, op: Op) -> None:
@@ -59,7 +63,9 @@ def matrix_load(r: Renderer, op: Op) -> None:
     (result,), buffer = op.results, op.args[0]
     name = r.variable(result.type, result.name or f"{r.expr(buffer).text}_part")
     turned = ", ulong2(0), true" if op.attr("turned") else ""
-    r.line(f"simdgroup_load({name}, {_place(r, buffer, op.args[1:], read=True)}{turned});")
+    r.line(
+        f"simdgroup_load({name}, {_place(r, buffer, op.args[1:], result.type, read=True)}{turned});"
+    )
     r.expressions[result] = Expr(name)
 
 
@@ -67,7 +73,7 @@ def matrix_store(r: Renderer, op: Op) -> None:
     """As it is."""
     buffer, *indices, value = op.args
     held = r.expr(value).text
-    r.line(f"simdgroup_store({held}, {_place(r, buffer, tuple(indices), read=False)});")
+    r.line(f"simdgroup_store({held}, {_place(r, buffer, tuple(indices), value.type, read=False)});")
 
 
 def matrix_mma(r: Renderer, op: Op) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iron.errors import error
+from iron.targets.atoms.opaque import OpaqueAtom
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Target:
     shared arrays. `features` are names that passes and backends test with `has`. `triple`, `cpu`
     and `attributes` identify the instruction set to a code generator. `approximations` are the
     functions of the `fast_` kind that the target computes itself; others become their bodies.
+    `matrices` are the products of opaque matrices that its simdgroups compute.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Target:
     cpu: str = ""
     attributes: str = ""
     approximations: tuple[Approximation, ...] = ()
+    matrices: tuple[OpaqueAtom, ...] = ()
 
     def has(self, feature: str) -> bool:
         """True when the target has the feature called `feature`."""

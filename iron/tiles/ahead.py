@@ -27,7 +27,7 @@ class Ahead(Early):
 
     def __init__(self, e: Emitter, loop: Op, taken: Collection[Op] = ()) -> None:
         super().__init__(e, loop)
-        if e.grid.matrix is None or loop.attr("stages") < 2:
+        if not e.grid.multiplies or loop.attr("stages") < 2:
             return
         left = MOST_WORDS
         for op in self.block.ops:
@@ -67,7 +67,7 @@ class Ahead(Early):
             rest = staging.put_words(e, op, self._role(op), self.arrays[op], rest)
 
     def _role(self, op: Op) -> str:
-        return self.e.plan.placed[op.results[0]].role
+        return staging.lying(self.e, op.results[0])
 
     def _words(self, op: Op) -> int:
         """Words that a thread would keep of a read; 0 where it cannot be fetched."""
@@ -79,4 +79,4 @@ class Ahead(Early):
         narrow = element(value.type).bytes < u32.bytes
         if placed.where != STAGED or not placed.role or not constant or not narrow:
             return 0
-        return staging.words_of_a_thread(self.e, value, placed.role, access.neighbours(op))
+        return staging.words_of_a_thread(self.e, value, self._role(op), access.neighbours(op))

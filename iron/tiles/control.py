@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from iron.ir.core import Block, Op, Value, carried
 from iron.ir.types import Tile
-from iron.tiles import compute
+from iron.tiles import compute, opaque
 from iron.tiles.ahead import Ahead
 from iron.tiles.early import Early
 from iron.tiles.emitter import Emitter
@@ -22,7 +22,7 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
     (block,) = op.regions
     apart = any(v in e.varying for v in op.args[:3])
     e.apart += apart
-    tiles = _Carried(e, op.args[3:], block.params[1:])
+    tiles = _Carried(e, op.args[3:], block.params[1:], opaque.accumulators(e, op))
     init = tiles.start()
     many, early = len(init), _early(e, op)
     starts = [one.start(low, high, step) for one in early]
@@ -82,12 +82,20 @@ def branch(e: Emitter, op: Op, body: Body) -> None:
 
 
 class _Carried:
-    """The values that leave a region: `first` before it runs, kept as `homes` says."""
+    """The values that leave a region: `first` before it runs, kept as `homes` says; the homes
+    `sums` are matrices."""
 
-    def __init__(self, e: Emitter, first: Sequence[Value], homes: Sequence[Value]) -> None:
+    def __init__(
+        self,
+        e: Emitter,
+        first: Sequence[Value],
+        homes: Sequence[Value],
+        sums: frozenset[Value] = frozenset(),
+    ) -> None:
         self.e = e
         self.first = first
         self.homes = homes
+        self.sums = sums
         self.arrays: dict[Value, Private] = {}
         if e.grid.looped:
             self.arrays = {h: e.private(h) for h in homes if isinstance(h.type, Tile)}
@@ -100,6 +108,8 @@ class _Carried:
                 out.append(self.e.values[first])
             elif home in self.arrays:
                 self._write(first, home)
+            elif home in self.sums:
+                out += opaque.matrices(self.e, first)
             else:
                 out += compute.spread(self.e, first, like=home)
         return out
@@ -112,6 +122,8 @@ class _Carried:
                 self.e.values[name] = rest.pop(0)
             elif home in self.arrays:
                 self.e.kept[name] = self.arrays[home]
+            elif home in self.sums:
+                rest = opaque.taken(self.e, name, rest, inside=name is home)
             else:
                 rest = compute.gathered(self.e, name, rest, like=home)
 
@@ -122,6 +134,8 @@ class _Carried:
         for end, home in pairs:
             if not isinstance(home.type, Tile):
                 out.append(self.e.values[end])
+            elif home in self.sums:
+                out += opaque.matrices(self.e, end)
             elif home not in self.arrays:
                 out += compute.spread(self.e, end, like=home)
         self._write_all([(end, home) for end, home in pairs if home in self.arrays])

@@ -45,6 +45,8 @@ class Emitter:
         self.slots: dict[
             tuple[int, int], Value
         ] = {}  # arrays by the site of a read and their slots
+        self.sums: set[Value] = set()  # tiles that stay matrices: only products read them
+        self.scratch: dict[DType, Value] = {}  # a block of each simdgroup
         self.fetched: set[Op] = set()  # reads of open loops that are already staged
         self.apart = 0  # loops and branches around the current op that threads run differently
         self.turned: list[dict[Value, Shared]] = [{}]  # by open block: copies in group memory

@@ -10,6 +10,7 @@ from iron.ir.types import Tile
 from iron.targets.target import Target
 from iron.tiles.grid import Grid, grid
 from iron.tiles.matrix import matrix_grid
+from iron.tiles.opaque import opaque_grid
 from iron.tiles.place import FRAGMENT, Plan, place
 from iron.tiles.table import table
 
@@ -30,7 +31,8 @@ class Row:
 def explain(kernel: Kernel, target: Target | None = None) -> str:
     """The group of threads, a line for each tile value, and each round through group memory that
     a loop repeats for a value that is not read from a tensor."""
-    shape = matrix_grid(kernel, target) or grid(kernel, target)
+    simdgroups = matrix_grid(kernel, target) or opaque_grid(kernel, target)
+    shape = simdgroups or grid(kernel, target)
     rows = list(_rows(kernel.body, place(kernel, shape), looped=False))
     heads = ("line", "value", "type", "where", "cost", "why")
     cells = [(str(r.line or ""), r.name, r.type, r.where, r.cost, r.reason) for r in rows]
@@ -44,7 +46,7 @@ def explain(kernel: Kernel, target: Target | None = None) -> str:
 
 
 def _group(shape: Grid) -> str:
-    how = "products of simdgroups" if shape.matrix else "fused multiply-adds"
+    how = "products of simdgroups" if shape.multiplies else "fused multiply-adds"
     kept = "in memory, walked by loops" if shape.looped else "in registers"
     return f"{shape.threads} threads: {shape.down} rows of {shape.across}; {how}; fragments {kept}"
 

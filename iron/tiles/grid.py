@@ -13,6 +13,7 @@ from math import prod
 from iron.ir.core import Kernel, Op
 from iron.ir.layout import Layout
 from iron.ir.types import Tile
+from iron.targets.atoms.opaque import OpaqueAtom
 from iron.targets.target import Target
 from iron.tiles.form import Form
 
@@ -49,7 +50,7 @@ class Grid:
     `order` says; without one the columns come first. `widest` is the longest vector along the last
     axis. `looped` says that chunks are walked by loops and kept in memory, because registers are
     few and a loop costs nothing. The chunks of an accumulator are those of the simdgroups'
-    products `matrix`, if there are any.
+    products `matrix`, or blocks of matrices for the atoms `opaque`, if there are any.
     """
 
     down: int
@@ -58,6 +59,12 @@ class Grid:
     looped: bool = False
     order: Kinds = ()
     matrix: Form | None = None
+    opaque: tuple[OpaqueAtom, ...] = ()
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether simdgroups multiply."""
+        return self.matrix is not None or bool(self.opaque)
 
     @property
     def threads(self) -> int:

@@ -14,6 +14,7 @@ from iron.tiles import access, compute, control, multiply, panel, staging
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.grid import Grid, grid
 from iron.tiles.matrix import matrix_grid
+from iron.tiles.opaque import opaque_grid
 from iron.tiles.peel import peel
 from iron.tiles.place import place
 from iron.tiles.reduce import reduce
@@ -31,7 +32,8 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
     than the target's group memory, loops have fewer.
     """
     kernel = widen(kernel)
-    shape = matrix_grid(kernel, target) or grid(kernel, target)
+    simdgroups = matrix_grid(kernel, target) or opaque_grid(kernel, target)
+    shape = simdgroups or grid(kernel, target)
     if shape.matrix is not None and shape.matrix.loads:
         kernel = peel(kernel)  # beside such products a mask in each turn would be seen
     made = _on(kernel, target, shape, MOST_STAGES)

@@ -11,7 +11,7 @@ from itertools import product
 
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, Vector, element
-from iron.tiles import compute, matrix, panel
+from iron.tiles import compute, matrix, opaque, panel
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Place, Private, Registers, Shared, Spot
 
@@ -29,6 +29,9 @@ def mma(e: Emitter, op: Op) -> None:
     a, b = None if held else _operand(e, left), _operand(e, op.args[1])
     assert isinstance(value.type, Tile)
     kinds = e.plan.kinds[value]
+    if a is not None and e.grid.opaque:
+        opaque.multiply(e, op, a, b)
+        return
     for operand in (left, op.args[2]) if held else (op.args[2],):
         compute.ready(e, operand, kinds)
     for operand in (a, b):

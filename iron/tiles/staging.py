@@ -25,6 +25,10 @@ PAD_WORDS = 4
 """Words after each row: eight rows then begin in different banks."""
 
 
+Get = Callable[[list[Value]], Value]
+"""Reads a word, or a run of words, at a row and a number."""
+
+
 def read(e: Emitter, op: Op) -> None:
     """`tile_read`: staged, kept in registers, or left to its reader."""
     (value,) = op.results
@@ -37,8 +41,8 @@ def read(e: Emitter, op: Op) -> None:
         columns.in_panels(e, op, placed.turned)
     elif movable(e, op):
         _stage_rows(e, op)
-    elif placed.where == STAGED and placed.role and e.grid.matrix is not None and _narrow(value):
-        _stage_words(e, op, placed.role)
+    elif placed.where == STAGED and placed.role and e.grid.multiplies and _narrow(value):
+        _stage_words(e, op, lying(e, value))
     elif placed.where == STAGED:
         _stage_read(e, op, placed.turned)
     else:
@@ -108,17 +112,18 @@ def _stage_words(e: Emitter, op: Op, role: str) -> None:
     e.fence.writes(e.b, array)
     words = _Words(e, access.window(e, op), value, role)
 
-    def fill(runs: bool, get: Callable[[list[Value]], Value]) -> None:
+    def fill(runs: bool, get: Get) -> None:
         lanes, order = words.shared_out(runs)
         share.fill_shared(e, lanes, order, lambda at: words.put(array, at, get(at), runs))
 
     whole = words.w.whole(e.b)
-    access.whole_or_ragged(
-        e,
-        whole,
-        lambda: fill(words.runs, words.run if words.runs else words.plain),
-        lambda: fill(False, words.guarded),
-    )
+    access.whole_or_ragged(e, whole, lambda: fill(*words.inside()), lambda: fill(*words.edge()))
+
+
+def lying(e: Emitter, value: Value) -> str:
+    """The role by which an operand is laid out: opaque matrices are loaded as their views lie, as
+    the rows of an `a` do."""
+    return "a" if e.grid.opaque else e.plan.placed[value].role
 
 
 def array_of_words(e: Emitter, value: Value, role: str) -> Value:
@@ -140,7 +145,7 @@ def words_of_a_thread(e: Emitter, value: Value, role: str, neighbours: bool) -> 
     """Words of an operand that each thread fills; 0 when not all fill as many."""
     depth, rows = _depth(value, role)
     many = depth // (WORD // element(value.type).bytes)
-    runs = neighbours and role not in FLIPPED
+    runs = bool(e.grid.opaque) or (neighbours and role not in FLIPPED)
     lanes = share.shared_out(e, (rows, many // RUN if runs else many), _order(role))
     if prod(a.lanes for a in lanes) != e.grid.threads:
         return 0
@@ -152,10 +157,10 @@ def fetched(e: Emitter, op: Op, role: str) -> list[Value]:
     the view ends inside the tile."""
     e.follow(op)
     words = _Words(e, access.window(e, op), op.results[0], role)
-    lanes, order = words.shared_out(words.runs)
+    by_runs, get = words.inside()
+    lanes, order = words.shared_out(by_runs)
     places = share.places(e, lanes, order)
-    get = words.run if words.runs else words.plain
-    nothing = e.zero(u32, RUN if words.runs else 1)
+    nothing = e.zero(u32, RUN if by_runs else 1)
     whole = words.w.whole(e.b)
     return list(
         e.branch(whole, lambda: [get(at) for at in places], lambda: [nothing] * len(places))
@@ -167,18 +172,18 @@ def put_words(e: Emitter, op: Op, role: str, array: Value, values: list[Value]) 
     read here."""
     e.follow(op)
     words = _Words(e, access.window(e, op), op.results[0], role)
-    lanes, order = words.shared_out(words.runs)
+    runs, _ = words.inside()
+    lanes, order = words.shared_out(runs)
     places = share.places(e, lanes, order)
 
     def kept() -> None:
         for at, held in zip(places, values, strict=False):
-            words.put(array, at, held, words.runs)
+            words.put(array, at, held, runs)
 
     def edge() -> None:
-        one_by_one, _ = words.shared_out(runs=False)
-        share.fill_shared(
-            e, one_by_one, order, lambda at: words.put(array, at, words.guarded(at), runs=False)
-        )
+        by_runs, get = words.edge()
+        shared, _ = words.shared_out(by_runs)
+        share.fill_shared(e, shared, order, lambda at: words.put(array, at, get(at), by_runs))
 
     access.whole_or_ragged(e, words.w.whole(e.b), kept, edge)
     return values[len(places) :]
@@ -227,6 +232,30 @@ class _Words:
         return b.emit(
             "bitcast", b.emit("load", self.w.buffer, *indices, attrs=(count,)), attrs=(u32,)
         )
+
+    def inside(self) -> tuple[bool, Get]:
+        """Whether a tile that is all there is moved by runs, and what reads one, or one word.
+
+        Opaque matrices like arrays that are written by runs alone.
+        """
+        if self.runs:
+            return True, self.run
+        return (True, self._joined(self.plain)) if self.e.grid.opaque else (False, self.plain)
+
+    def edge(self) -> tuple[bool, Get]:
+        """The same for a tile at an edge."""
+        return (True, self._joined(self.guarded)) if self.e.grid.opaque else (False, self.guarded)
+
+    def _joined(self, get: Get) -> Get:
+        """`RUN` words one by one, side by side."""
+
+        def run(at: list[Value]) -> Value:
+            e, (row, number) = self.e, at
+            first = e.b.emit("mul", number, e.number(RUN))
+            words = [[row, e.b.emit("add", first, e.number(i))] for i in range(RUN)]
+            return e.packed([get(word) for word in words])
+
+        return run
 
     def plain(self, at: list[Value]) -> Value:
         """One word of elements that are there."""

@@ -69,7 +69,14 @@ class Shared:
         return Shared(self.array, not self.turned, self.panels, self.words, self.slot)
 
 
-Kept = Registers | Private | Shared
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """The matrices of each simdgroup, row by row; nothing but a product reads them."""
+
+    matrices: tuple[Value, ...]
+
+
+Kept = Registers | Private | Shared | Opaque
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ BACKENDS: dict[str, Backend] = {
         {name: why for name, why in RINGS.items() if name != "pair"},
     ),
     "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, MADE),
-    "spirv": Backend(set(SPIRV), SCALARS, MADE | PANELS),
+    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD | COPIES | PANELS),
     "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE | PANELS),
     "cuda": Backend(
         set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE | PANELS

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iron.backends.spirv import bits, division, dots, fast, fused
+from iron.backends.spirv.joins import joined_word
 from iron.backends.spirv.register import wrapped
 from iron.backends.spirv.words import Code, Glsl
 from iron.dtypes import DType
@@ -156,6 +157,10 @@ SPELLINGS: dict[str, Spelling] = {
 
 def _rule(name: str) -> Rule:
     def rule(e: Encoder, op: Op) -> None:
+        word = joined_word(op, e.loaded)
+        if word is not None:
+            e.set(op, e.loaded[word[0]][word[1]])
+            return
         args = [e.id(a) for a in op.args]
         e.set(op, SPELLINGS[name](e, element(op.args[-1].type), op, args))
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from iron.analysis.zeros import signless
-from iron.backends.spirv import arguments
-from iron.backends.spirv.folding import COLLECTIVES, folded, unfolded, where_there_is_one
+from iron.backends.spirv import arguments, indices
+from iron.backends.spirv.folding import COLLECTIVES, folded, where_there_is_one
 from iron.backends.spirv.modes import float_modes
 from iron.backends.spirv.module import Module, Words
 from iron.backends.spirv.pairs import Pairs, pairs_of
 from iron.backends.spirv.words import (
-    BuiltIn,
     Capability,
     Code,
     Decoration,
@@ -59,6 +58,8 @@ TABLES = ":tables"
 
 PART = 4
 """Bytes of a part of a word that is a vector."""
+RUN = 16
+"""Bytes of a vector of four parts."""
 
 Rule = Callable[["Encoder", Op], None]
 Spelling = Callable[["Encoder", DType, Op, Sequence[int]], int]
@@ -69,7 +70,8 @@ class Place:
     """An array in memory: its variable, the type of an element's pointer and of an element.
 
     `ratio` elements of the dtype lie in each element of the array: more than one where a device
-    has no access to narrow elements.
+    has no access to narrow elements, and in runs. `seen` says that in the Vulkan memory model other
+    threads take part in its accesses.
     """
 
     variable: int
@@ -77,6 +79,7 @@ class Place:
     stored: int
     ratio: int = 1
     member: bool = True
+    seen: bool = False
 
 
 @dataclass(slots=True)
@@ -94,6 +97,9 @@ class Encoder:
     views: dict[tuple[Value, int], Place] = field(default_factory=dict[tuple[Value, int], Place])
     read_back: set[Value] = field(init=False)
     pairs: Pairs = field(default_factory=Pairs)
+    loaded: dict[Value, list[int]] = field(default_factory=dict[Value, list[int]])
+    opaque: bool = False
+    run_arrays: frozenset[Value] = frozenset()
     prologue: Words = field(default_factory=Words)
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     table_starts: dict[Value, int] = field(default_factory=dict[Value, int])
@@ -272,43 +278,19 @@ class Encoder:
     @property
     def together(self) -> bool:
         """True when some threads of a group act together."""
-        return any(op.name in COLLECTIVES for op in self.kernel.body.walk())
+        return self.opaque or any(op.name in COLLECTIVES for op in self.kernel.body.walk())
 
     @property
     def thread_index(self) -> int:
         """This thread's number in its group, from subgroup ids where lanes matter."""
         if self.kernel.threads == 1:
             return self.m.number(0)
-        return self.once_named("thread_index", self._thread_index)
-
-    def _thread_index(self) -> int:
-        m = self.m
-        if not (self.shuffles and self.together):
-            local = m.load(m.input(BuiltIn.LocalInvocationIndex), m.u32)
-            if self.fold > 1:
-                local = m.op(Code.BitwiseAnd, local, m.number(self.kernel.threads - 1))
-            return local
-        m.need(Capability.GroupNonUniform)
-        simdgroup = m.load(m.input(BuiltIn.SubgroupId), m.u32)
-        lane = m.load(m.input(BuiltIn.SubgroupLocalInvocationId), m.u32)
-        return m.op(Code.IAdd, m.op(Code.IMul, simdgroup, m.number(self.target.simd)), lane)
+        return self.once_named("thread_index", lambda: indices.of_thread(self))
 
     @property
     def group_index(self) -> int:
         """This group's number in the launch, the first axis fastest."""
-        return self.once_named("group_index", self._group_index)
-
-    def _group_index(self) -> int:
-        """Rows of groups: a dispatch is one row, or full rows only."""
-        m = self.m
-        three = m.once(Code.TypeVector, m.u32, 3)
-        place = m.load(m.input(BuiltIn.WorkgroupId), three)
-        count = m.load(m.input(BuiltIn.NumWorkgroups), three)
-        x, y = (m.put(Code.CompositeExtract, m.u32, place, axis) for axis in (0, 1))
-        width = m.put(Code.CompositeExtract, m.u32, count, 0)
-        inside = m.op(Code.IAdd, m.op(Code.IMul, y, width), x)
-        at = m.op(Code.IAdd, self.argument("first"), inside)
-        return at if self.fold == 1 else unfolded(self, at)
+        return self.once_named("group_index", lambda: indices.of_group(self))
 
     def once_named(self, name: str, make: Callable[[], int]) -> int:
         """A value made once, at the start of the function."""
@@ -407,7 +389,7 @@ class Encoder:
                 decorations: list[Decoration] = []
                 if value not in written:
                     decorations.append(Decoration.NonWritable)
-                elif self._exchanged(value):
+                elif self._exchanged(value) and not self.opaque:
                     decorations.append(Decoration.Coherent)
                 self._variables(value, param.name, t.elem, decorations)
 
@@ -421,9 +403,10 @@ class Encoder:
             decorations.append(Decoration.Aliased)
         for size in sizes:
             if size:
-                made = self.views[value, size] = self.words(name, dtype, size)
+                made = self._seen(value, self.words(name, dtype, size))
+                self.views[value, size] = made
             else:
-                made = self.places[value] = self.buffer(name, dtype)
+                made = self.places[value] = self._seen(value, self.buffer(name, dtype))
             for decoration in decorations:
                 self.m.decorate(made.variable, decoration)
 
@@ -436,6 +419,10 @@ class Encoder:
 
     def _written(self) -> set[Value]:
         return {op.args[0] for op in self.kernel.body.walk() if op.name in ("store", "atomic")}
+
+    def _seen(self, value: Value, place: Place) -> Place:
+        exchanged = self.opaque and value in self._written() and self._exchanged(value)
+        return replace(place, seen=exchanged)
 
     def _exchanged(self, value: Value) -> bool:
         """True when threads may read what others wrote, behind a barrier."""

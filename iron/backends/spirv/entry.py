@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iron.backends.spirv import arith, control, convert, group, memory, wide
+from iron.backends.spirv import arith, control, convert, fragments, group, memory, wide
 from iron.backends.spirv.encode import PART, Encoded, Encoder, Rule
 from iron.ir.core import Kernel, Op
 from iron.passes.scalarise import scalarise
@@ -17,6 +17,7 @@ RULES: dict[str, Rule] = {
     **wide.RULES,
     **control.RULES,
     **group.RULES,
+    **fragments.RULES,
 }
 
 
@@ -28,4 +29,6 @@ def encode(kernel: Kernel, target: Target, words: Mapping[Op, int] | None = None
     """
     least = 2 if target.has("storage16") else PART
     able = {op: size for op, size in (words or {}).items() if size >= least}
-    return Encoder(kernel if words else scalarise(kernel), target, RULES, able).encode()
+    made = kernel if words else scalarise(kernel)
+    opaque, runs = fragments.has_matrices(made), fragments.run_arrays(made)
+    return Encoder(made, target, RULES, able, opaque=opaque, run_arrays=runs).encode()

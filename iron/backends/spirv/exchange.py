@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from iron.backends.spirv import memory
 from iron.backends.spirv.encode import Place
+from iron.backends.spirv.matrix import VISIBLE
 from iron.backends.spirv.register import halves, joined
 from iron.backends.spirv.words import EVERYTHING, GROUP_MEMORY, Capability, Code, Scope
 from iron.dtypes import DType
@@ -83,9 +84,9 @@ def meet(e: Encoder, *, everything: bool = False) -> None:
     if e.kernel.threads > 1:
         m = e.m
         scope = m.number(Scope.Workgroup)
-        m.do(
-            Code.ControlBarrier, scope, scope, m.number(EVERYTHING if everything else GROUP_MEMORY)
-        )
+        order = EVERYTHING if everything else GROUP_MEMORY
+        order |= VISIBLE if e.opaque else 0
+        m.do(Code.ControlBarrier, scope, scope, m.number(order))
 
 
 def through_memory(e: Encoder, dtype: DType, value: int, source: int) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from iron.backends.spirv.encode import Place
+from iron.backends.spirv.encode import PART, RUN, Place
+from iron.backends.spirv.matrix import SHARED
 from iron.backends.spirv.register import joined, wrapped
 from iron.backends.spirv.words import RELAXED, Capability, Code, Scope, Storage
 from iron.dtypes import DType
@@ -53,6 +54,18 @@ def pointer(e: Encoder, place: Place, at: int) -> int:
     return e.m.put(Code.AccessChain, place.pointer, place.variable, *first, at)
 
 
+def read(e: Encoder, place: Place, at: int) -> int:
+    """Element `at` of a place as it is stored."""
+    seen = (SHARED,) if place.seen else ()
+    return e.m.put(Code.Load, place.stored, pointer(e, place, at), *seen)
+
+
+def put(e: Encoder, place: Place, at: int, value: int) -> None:
+    """Stores `value` as element `at` of a place."""
+    seen = (SHARED,) if place.seen else ()
+    e.m.do(Code.Store, pointer(e, place, at), value, *seen)
+
+
 # --- loads ----------------------------------------------------------------------------------------
 
 
@@ -93,10 +106,10 @@ def registered(e: Encoder, place: Place, dtype: DType, at: int) -> int:
     """An element of memory in its register form."""
     m = e.m
     if place.ratio > 1:
-        word = m.load(pointer(e, place, _word_of(e, place, at)), place.stored)
+        word = read(e, place, word_of(e, place, at))
         cut = m.put(Code.ShiftRightLogical, m.u32, word, _shift_of(e, place, at))
         return narrow(e, dtype, cut)
-    raw = m.load(pointer(e, place, at), place.stored)
+    raw = read(e, place, at)
     if dtype.bits < 32 and place.stored != m.u32:
         signed = dtype.kind == "i"
         raw = m.put(Code.SConvert if signed else Code.UConvert, m.u32, raw)
@@ -112,7 +125,8 @@ def narrow(e: Encoder, dtype: DType, word: int) -> int:
     return wrapped(m, dtype, word)
 
 
-def _word_of(e: Encoder, place: Place, at: int) -> int:
+def word_of(e: Encoder, place: Place, at: int) -> int:
+    """The number of the word that an element lies in."""
     power = place.ratio.bit_length() - 1
     return e.m.put(Code.ShiftRightLogical, e.m.u32, at, e.m.number(power))
 
@@ -149,7 +163,7 @@ def write(e: Encoder, place: Place, dtype: DType, at: int, value: int) -> None:
         return
     if dtype.bits < 32 and place.stored != m.u32:
         value = m.put(Code.UConvert, place.stored, value)
-    m.do(Code.Store, pointer(e, place, at), value)
+    put(e, place, at, value)
 
 
 def _merge(e: Encoder, place: Place, dtype: DType, at: int, value: int) -> None:
@@ -157,7 +171,7 @@ def _merge(e: Encoder, place: Place, dtype: DType, at: int, value: int) -> None:
     m = e.m
     mask = m.number((1 << 32 // place.ratio) - 1)
     shift = _shift_of(e, place, at)
-    word = pointer(e, place, _word_of(e, place, at))
+    word = pointer(e, place, word_of(e, place, at))
     held = m.op(Code.ShiftLeftLogical, m.op(Code.BitwiseAnd, value, mask), shift)
     kept = m.op(Code.Not, m.op(Code.ShiftLeftLogical, mask, shift))
     scope, order = m.number(Scope.Device), m.number(RELAXED)
@@ -200,14 +214,27 @@ def group_array(e: Encoder, dtype: DType, count: int, name: str) -> Place:
     e.shared_bytes += count * size
     array = m.once(Code.TypeArray, stored, m.number(count))
     variable = m.variable(Storage.Workgroup, array, name or "shared")
-    return Place(variable, m.pointer(Storage.Workgroup, stored), stored, member=False)
+    pointer = m.pointer(Storage.Workgroup, stored)
+    return Place(variable, pointer, stored, member=False, seen=e.opaque)
 
 
 def shared(e: Encoder, op: Op) -> None:
     """An array that belongs to the group; every shape is flat."""
-    t = op.attrs[0]
-    name = op.results[0].name
-    e.places[op.results[0]] = group_array(e, t.elem, prod(t.shape), name)
+    t, (result,) = op.attrs[0], op.results
+    make = run_array if result in e.run_arrays else group_array
+    e.places[result] = make(e, t.elem, prod(t.shape), result.name)
+
+
+def run_array(e: Encoder, dtype: DType, count: int, name: str) -> Place:
+    """An array of the group whose elements are runs of four words."""
+    m = e.m
+    part, ratio = (m.f32 if dtype.kind == "f" else m.u32), RUN // dtype.bytes
+    stored = m.once(Code.TypeVector, part, RUN // PART)
+    e.shared_bytes += count * dtype.bytes
+    array = m.once(Code.TypeArray, stored, m.number(count // ratio))
+    variable = m.variable(Storage.Workgroup, array, name or "shared")
+    pointer = m.pointer(Storage.Workgroup, stored)
+    return Place(variable, pointer, stored, ratio, member=False, seen=e.opaque)
 
 
 def table(e: Encoder, op: Op) -> None:
@@ -230,7 +257,7 @@ def _table_element(e: Encoder, table: Value, dtype: DType, at: int) -> int:
         return joined(m, word(first), word(m.op(Code.IAdd, first, m.number(1))))
     if ratio == 1:
         return m.put(Code.Bitcast, m.f32, word(at)) if dtype.kind == "f" else word(at)
-    whole = word(_word_of(e, words, at))
+    whole = word(word_of(e, words, at))
     return narrow(e, dtype, m.put(Code.ShiftRightLogical, m.u32, whole, _shift_of(e, words, at)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from iron.backends.spirv import memory, pairs
-from iron.backends.spirv.encode import PART, Place
+from iron.backends.spirv.encode import PART, RUN, Place
 from iron.backends.spirv.register import halves, joined, unsigned
 from iron.backends.spirv.words import Code
 from iron.dtypes import DType
@@ -23,29 +23,38 @@ if TYPE_CHECKING:
 
 def load(e: Encoder, op: Op) -> None:
     """Neighbours as words where the op may move words."""
-    if op not in e.wide:
+    size = _size(e, op)
+    if not size:
         memory.load(e, op)
         return
-    m, (result,) = e.m, op.results
+    (result,) = op.results
     assert isinstance(result.type, Vector)
     dtype = result.type.elem
     held: list[int] = []
     for place, at in _places(e, op, op.args[1:], result.type.count):
-        held += _parts(e, m.load(memory.pointer(e, place, at), place.stored), e.wide[op])
+        held += _parts(e, memory.read(e, place, at), size)
+    if size >= PART and dtype.bytes < PART:
+        e.loaded[result] = held
     if op in e.pairs.loads:
         e.pairs.words[result] = held
         return
-    parts = [part for word in held for part in cut(e, dtype, word, min(PART, e.wide[op]))]
+    parts = [part for word in held for part in cut(e, dtype, word, min(PART, size))]
     e.parts[result] = parts if dtype.bits < 64 else _pairs(e, parts)
+
+
+def _size(e: Encoder, op: Op) -> int:
+    """Bytes of the words that an access moves; 0 for elements."""
+    return RUN if op.args[0] in e.run_arrays else e.wide.get(op, 0)
 
 
 def _places(
     e: Encoder, op: Op, indices: Sequence[Value], count: int
 ) -> Iterator[tuple[Place, int]]:
     """The words of an access: where each is."""
-    m, t, size = e.m, op.args[0].type, e.wide[op]
+    m, t, size = e.m, op.args[0].type, _size(e, op)
     assert isinstance(t, Tensor)
-    place, ratio = e.views[op.args[0], size], size // t.elem.bytes
+    array, ratio = op.args[0], size // t.elem.bytes
+    place = e.places[array] if array in e.run_arrays else e.views[array, size]
     at = memory.address(e, op.args[0], indices)
     first = m.put(Code.ShiftRightLogical, m.u32, at, m.number(ratio.bit_length() - 1))
     for number in range(max(1, count // ratio)):
@@ -84,12 +93,13 @@ def _pairs(e: Encoder, parts: Sequence[int]) -> list[int]:
 
 def store(e: Encoder, op: Op) -> None:
     """Neighbours as words where the op may move words."""
-    if op not in e.wide:
+    size = _size(e, op)
+    if not size:
         memory.store(e, op)
         return
     m, value = e.m, op.args[-1]
     assert isinstance(value.type, Vector)
-    size, parts = e.wide[op], _held(e, value, min(PART, e.wide[op]))
+    parts = _held(e, value, min(PART, size))
     count = max(1, size // PART)
     for number, (place, at) in enumerate(_places(e, op, op.args[1:-1], value.type.count)):
         mine = parts[number * count : (number + 1) * count]
@@ -98,7 +108,7 @@ def store(e: Encoder, op: Op) -> None:
             whole = m.put(Code.UConvert, place.stored, whole)
         elif count > 1:
             whole = m.put(Code.CompositeConstruct, place.stored, *mine)
-        m.do(Code.Store, memory.pointer(e, place, at), whole)
+        memory.put(e, place, at, whole)
 
 
 def _held(e: Encoder, value: Value, size: int) -> list[int]:

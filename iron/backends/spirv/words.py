@@ -267,7 +267,8 @@ _MODULE = {
 }
 _BODY = {
     Code.ExtInst: "triGi*",
-    Code.Store: "ii",
+    Code.Load: "trin*",
+    Code.Store: "iin*",
     Code.CompositeExtract: "trin*",
     Code.ControlBarrier: "iii",
     Code.LoopMerge: "iin",

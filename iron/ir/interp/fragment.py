@@ -32,7 +32,10 @@ def _load(m: Machine, op: Op, mask: Mask) -> list[Lanes]:
     held = op.attr("type")
     at = _elements(m, op, op.args[1:], held, op.attr("turned"))
     access(m, op, "reads", _dealt(m, at), mask)
-    values = m.buffers[op.args[0]].read(at)
+    values = np.ascontiguousarray(m.buffers[op.args[0]].read(at))
+    values = values.view(held.elem.np)
+    if op.attr("turned"):
+        values = values.transpose(0, 2, 1)
     return [values.repeat(_width(m), 0)]
 
 
@@ -74,6 +77,7 @@ def _elements(m: Machine, op: Op, indices: Sequence[Value], held: Matrix, turned
     """Where the elements are: simdgroups x rows x columns. Raises E0404."""
     buffer, width = m.buffers[op.args[0]], _width(m)
     sides = (held.columns, held.rows) if turned else (held.rows, held.columns)
+    sides = (sides[0], sides[1] * held.elem.bytes // buffer.data.dtype.itemsize)
     at = np.zeros((m.lanes // width, 1, 1), np.int64)
     for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
         first = m.spread(index)[::width].astype(np.int64)
@@ -90,7 +94,7 @@ def _elements(m: Machine, op: Op, indices: Sequence[Value], held: Matrix, turned
         at = at * size + first[:, None, None] + (steps if last <= 2 else 0)
     if buffer.per_group:
         at = at + m.in_chunk[::width, None, None] * buffer.per_group
-    return at.transpose(0, 2, 1) if turned else at
+    return at
 
 
 def _dealt(m: Machine, at: Lanes) -> Lanes:

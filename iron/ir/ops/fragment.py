@@ -7,6 +7,7 @@ holds which element is nobody's business but the device's.
 from collections.abc import Sequence
 from typing import Any
 
+from iron.dtypes import u32
 from iron.ir.core import Block, Value
 from iron.ir.ops.matrix import TOTALS
 from iron.ir.table import OpTypeError, Trait, defop
@@ -29,7 +30,8 @@ def _full(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> 
 def _place(args: Sequence[Value], held: Matrix) -> None:
     """An array of group memory and its indices."""
     t = args[0].type
-    if not isinstance(t, Tensor) or t.space != "shared" or t.elem is not held.elem:
+    words = isinstance(t, Tensor) and t.elem is u32 and held.elem.bytes < u32.bytes
+    if not isinstance(t, Tensor) or t.space != "shared" or (t.elem is not held.elem and not words):
         raise OpTypeError(f"needs group memory of {held.elem}, got {t}")
     if len(args) - 1 != t.rank or t.rank < 2:
         raise OpTypeError(f"{t.rank} axes but {len(args) - 1} indices")
@@ -76,7 +78,8 @@ matrix_load = defop(
     infer=_load,
     traits=Trait.READS | Trait.COLLECTIVE,
     doc="The matrix in group memory whose first element is at the indices; its rows lie along the "
-    "last axis, `turned` its columns. All lanes of a simdgroup give the same place.",
+    "last axis, `turned` its columns. Words of u32 hold two or four narrow elements each. All "
+    "lanes of a simdgroup give the same place.",
 )
 matrix_store = defop(
     "matrix_store",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from iron.dtypes import DType, bf16, f16, f32, i8, i32
+from iron.dtypes import DType, bf16, f16, f32, i8, i32, u32
 from iron.errors import KernelError
 from iron.ir.core import Kernel, Value
 from iron.ir.interp import run
@@ -83,6 +83,37 @@ def test_a_product(elem: DType, total: DType, turned: bool):
     run(kernel, given, {}, {}, (1,))
     want = x.astype(total.np) @ y.astype(total.np) + 1
     assert (z == np.concatenate([want, want])).all()
+
+
+def test_words_of_narrow_elements():
+    """A matrix from words of two is the matrix from elements, turned or not."""
+    p = Lines()
+    x, out = p.tensor("a", u32, "in", 2), p.tensor("c", f32, "out", 2)
+    words = p.array(u32, ROWS, ROWS // 2)
+    zero, row = p.const(0), p.emit("mod", p.thread(), p.const(ROWS))
+    column = p.emit("floordiv", p.thread(), p.const(ROWS))
+    for c in range(0, ROWS // 2, 2):
+        at = p.emit("add", column, p.const(c))
+        p.store(words, row, at, p.load(x, row, at))
+    p.do("barrier")
+    left = p.emit("matrix_load", words, zero, zero, attrs=(matrix(f16, ROWS, ROWS, "a"), False))
+    right = p.emit("matrix_load", words, zero, zero, attrs=(matrix(f16, ROWS, ROWS, "b"), True))
+    none = p.emit("matrix_full", p.const(0.0, f32), attrs=(matrix(f32, ROWS, ROWS, "acc"),))
+    made = p.emit("matrix_mma", left, right, none)
+    simdgroup = p.emit("floordiv", p.thread(), p.const(16))
+    both = p.array(f32, 2 * ROWS, ROWS)
+    p.do("matrix_store", both, p.emit("mul", simdgroup, p.const(ROWS)), zero, made)
+    p.do("barrier")
+    for c in map(p.const, range(ROWS)):
+        p.store(out, p.thread(), c, p.load(both, p.thread(), c))
+    kernel = p.done()
+    verify(kernel)
+    held = np.random.default_rng(2).integers(-5, 5, (ROWS, ROWS)).astype(f16.np)
+    z = np.zeros((2 * ROWS, ROWS), np.float32)
+    run(kernel, {"a": held.view(np.uint32), "c": z}, {}, {}, (1,))
+    want = held.astype(np.float32) @ held.T.astype(np.float32)
+    assert (z == np.concatenate([want, want])).all()
+    assert not (want == held.astype(np.float32) @ held.astype(np.float32)).all()
 
 
 def ran(kernel: Kernel) -> str:

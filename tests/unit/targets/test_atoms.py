@@ -8,8 +8,9 @@ import pytest
 from iron.dtypes import bf16, f16, f32
 from iron.ir.layout import Layout
 from iron.ir.linear import compose, identity
-from iron.targets.atoms import amd, apple, cpu, nvidia, vulkan
+from iron.targets.atoms import amd, apple, cpu, nvidia
 from iron.targets.atoms.atom import CopyAtom, MatrixAtom
+from iron.targets.atoms.opaque import OpaqueAtom, serving
 from iron.targets.cpu import X86_64_V3, X86_64_V4
 
 TABLES = {"nvidia": nvidia, "apple": apple, "amd": amd, "cpu": cpu}
@@ -147,12 +148,12 @@ def test_operands_of_wgmma_are_walked_as_measured():
 
 def test_the_widest_listed_cooperative_matrix_serves():
     listed = [
-        vulkan.OpaqueAtom(16, 16, 16, f16, f16, f32),
-        vulkan.OpaqueAtom(16, 8, 16, f16, f16, f32),
-        vulkan.OpaqueAtom(32, 32, 16, f16, f16, f32, saturating=True),
+        OpaqueAtom(16, 8, 16, f16, f16, f32),
+        OpaqueAtom(16, 16, 16, f16, f16, f32),
+        OpaqueAtom(32, 32, 16, f16, f16, f32, saturating=True),
     ]
-    assert vulkan.serving(listed, f16, f16, f32) == listed[0]
-    assert vulkan.serving(listed, bf16, bf16, f32) is None
+    assert serving(listed, f16, f16, f32) == [listed[1], listed[0]]
+    assert serving(listed, bf16, bf16, f32) == []
 
 
 def test_a_cpu_has_the_rows_its_registers_hold():

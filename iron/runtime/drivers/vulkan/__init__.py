@@ -24,6 +24,7 @@ from iron.runtime.drivers.vulkan.api import open_loader
 from iron.runtime.drivers.vulkan.array import download, empty, upload, write
 from iron.runtime.drivers.vulkan.device import CPU, Device, Found, Instance, choose, offer
 from iron.runtime.drivers.vulkan.launch import Arena, VulkanExecutable
+from iron.runtime.drivers.vulkan.matrices import listed, usable
 from iron.runtime.drivers.vulkan.memory import Heap
 from iron.runtime.drivers.vulkan.pipeline import Pipeline
 from iron.runtime.drivers.vulkan.queue import Queue
@@ -136,6 +137,8 @@ class _Opened:
         try:
             self.found: Found = choose(self.instance.devices())
             offered = offer(self.found)
+            atoms = usable(listed(self.instance, self.found), offered)
+            offered = replace(offered, matrices=atoms)
             self.device = Device(self.instance, self.found, push=push)
         except BaseException:
             self.instance.close()

@@ -6,16 +6,30 @@ Source: vulkan_core.h, VK_KHR_cooperative_matrix and VK_KHR_shader_bfloat16.
 from __future__ import annotations
 
 import ctypes as C
+from collections.abc import Iterable
 from typing import Any
 
 from iron.dtypes import DType, bf16, f16, f32, i8, i32, u8, u32
 from iron.runtime.drivers.vulkan import properties as p
 from iron.runtime.drivers.vulkan import records as r
 from iron.runtime.drivers.vulkan.device import Found, Instance
-from iron.targets.atoms.vulkan import SUBGROUP_SCOPE, OpaqueAtom
+from iron.targets.atoms.opaque import OpaqueAtom
+from iron.targets.atoms.vulkan import SUBGROUP_SCOPE
+from iron.targets.target import Target
 
 COMPONENTS: dict[int, DType] = {0: f16, 1: f32, 3: i8, 5: i32, 7: u8, 9: u32, 1000141000: bf16}
 """VkComponentTypeKHR, of those that atoms have."""
+
+
+NEEDED = {f16: ("float16", "int16"), bf16: ("bfloat16_matrix", "int16"), i8: ("int8",)}
+"""What a module with matrices of these elements rests on, besides the memory model."""
+
+
+def usable(atoms: Iterable[OpaqueAtom], target: Target) -> tuple[OpaqueAtom, ...]:
+    """The atoms for products of signed numbers that a module of ours may ask `target` for."""
+    if not target.has("cooperative_matrix") or not target.has("memory_model"):
+        return ()
+    return tuple(a for a in atoms if all(target.has(f) for f in NEEDED.get(a.a, ("none",))))
 
 
 def listed(instance: Instance, found: Found) -> tuple[OpaqueAtom, ...]:
