@@ -92,7 +92,7 @@ def ready(e: Emitter, value: Value, kinds: Kinds) -> None:
     if kept is not None:
         if isinstance(kept, Shared):
             e.fence.reads(e.b, kept.array)
-        elif kept.kinds != kinds:
+        elif isinstance(kept, Registers | Private) and kept.kinds != kinds:
             e.fence.reads(e.b, copied(e, value).array)
         return
     assert op is not None

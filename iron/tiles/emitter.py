@@ -258,6 +258,7 @@ class Emitter:
             return kept.chunks[tuple(_known(s.chunk) for s in place)]
         if isinstance(kept, Private):
             return self.b.emit("load", kept.array, *self._mine(place), attrs=(0,))
+        assert isinstance(kept, Shared), "only products read opaque matrices"
         return self.shared(kept, [s.at for s in place], place[-1].width)
 
     def store(self, kept: Private, place: Place, value: Value) -> None:

@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from iron.kernels.gemm_cpu import AMX, CPU
-from iron.kernels.gemm_tiles import CUDA, HOPPER, chained, columns_of, finish, rows_of, summed
+from iron.kernels.gemm_tiles import CUDA, HOPPER, MATRICES, chained, columns_of, finish
+from iron.kernels.gemm_tiles import rows_of, summed
 from iron.lang import DOT, Const, In, Out, Scalar, bf16, dims, dtypes, f16, f32, grouped, groups
 from iron.lang import kernel, require
 
@@ -19,7 +20,13 @@ T = dtypes("T", f32, f16, bf16)
 
 @kernel(
     variants={"TA": [0, 1], "TB": [0, 1]},
-    schedule={"cpu": CPU, "amx-bf16": AMX, "cuda": CUDA, "sm_90": HOPPER},
+    schedule={
+        "cpu": CPU,
+        "amx-bf16": AMX,
+        "cuda": CUDA,
+        "sm_90": HOPPER,
+        "cooperative_matrix": MATRICES,
+    },
     tune={"BM": [16, 32, 64, 128], "BN": [64, 128, 256], "BK": [32, 64, 128], "STAGES": [2, 3, 4]},
 )
 def gemm(
