@@ -41,6 +41,8 @@ def threads(kernel: Kernel, target: Target | None = None) -> Kernel:
     while target is not None and stages > 1 and shared_bytes(made) > target.shared_bytes:
         stages -= 1
         made = _on(kernel, target, shape, stages)
+    if shape.opaque and target is not None and shared_bytes(made) > target.shared_bytes:
+        return _on(kernel, target, grid(kernel, target), stages)  # without blocks of sums
     return made
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from iron.analysis.budget import shared_bytes
 from iron.dtypes import bf16, f16, f32, i8
 from iron.errors import KernelError
 from iron.ir.verify import verify
@@ -89,6 +90,14 @@ def test_what_does_not_fit_goes_the_general_road():
     assert opaque_grid(fits, LEAST) is None
     assert opaque_grid(fits, None) is None
     assert opaque_grid(fits, replace(DEVICE, simd=8)) is None
+
+
+def test_blocks_without_room_are_left_out():
+    made = gemm((128, 128, 64), (128, 128, 32), bf16, "NT")
+    for room, multiplies in ((32 << 10, True), (24 << 10, False)):
+        kernel = threads(made.kernel, replace(DEVICE, shared_bytes=room))
+        assert any(op.name == "matrix_mma" for op in kernel.body.walk()) == multiplies
+        assert shared_bytes(kernel) <= room
 
 
 def test_a_block_in_the_wrong_place_is_seen(monkeypatch: pytest.MonkeyPatch):
