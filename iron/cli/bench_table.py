@@ -83,10 +83,12 @@ def _peer(row: Mapping[str, Any], peer: Mapping[str, Any]) -> str:
 
 def _machine(found: Document) -> str:
     top, machine = ceilings_of.read(found["ceilings"]), found["machine"]
+    dirty = " (dirty)" if found["dirty"] else ""
+    products = f"products of matrices {digits(top.matrix / 1e9)} GFLOP/s, " if top.matrix else ""
     return (
         f"{machine['device']}: copy {digits(top.copy / 1e9)} GB/s, read {digits(top.read / 1e9)} "
-        f"GB/s, f32 {digits(top.flops / 1e9)} GFLOP/s, empty launch {seconds(top.launch)}; "
-        f"commit {found['commit'][:12]}{' (dirty)' if found['dirty'] else ''}"
+        f"GB/s, f32 {digits(top.flops / 1e9)} GFLOP/s, {products}empty launch "
+        f"{seconds(top.launch)}; commit {found['commit'][:12]}{dirty}"
     )
 
 

@@ -1,6 +1,6 @@
 """Triton, where it and a CUDA device are there: each kernel by hand in the usual form.
 
-The kernels are in `elementwise` and `rows`, which import triton; nothing else here does.
+The kernels are in `elementwise`, `rows` and `attention`, which import triton; nothing else does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from iron.bench.peers.record import Attempt, Library, Subject
+from iron.bench.peers.record import Attempt, Library, Make, Subject
 from iron.bench.peers.torch import host, tensor
 
 LONGEST_ROW = 1 << 15
@@ -164,3 +164,42 @@ def _(s: Subject) -> Attempt | None:
         kernel[(x.shape[0],)](x, *tables, y, heads, HEADS=padded, PAIRS=pairs)
 
     return _attempt(s, run, "y")
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+def _decode(block: int) -> Make:
+    """Attention of one query a head, the keys of each divided so that 256 programs are at work."""
+
+    def peer(s: Subject) -> Attempt | None:
+        q, k, v = (s.arguments[n] for n in ("q", "k", "v"))
+        (batch, heads, size), groups, keys = q.shape, k.shape[1], k.shape[2]
+        extra = any(s.arguments[n] is not None for n in ("mask", "bias", "sink"))
+        plain = not extra and not s.softcap and not s.window and bool((s.used == keys).all())
+        fits = size == v.shape[-1] and size & (size - 1) == 0 and heads // groups <= 16
+        if not plain or not fits or size < 16 or q.dtype != k.dtype or q.dtype.itemsize != 2:
+            return None
+        torch, kernels = importlib.import_module("torch"), _module("attention")
+        given = _on_device(s, "q", "k", "v")
+        splits = max(1, min(64, 256 // (batch * groups), keys // block))
+        splits = 1 << (splits.bit_length() - 1)
+        part = torch.empty(batch * heads * splits * size, device=s.device)
+        stat = torch.empty(batch * heads * splits * 2, device=s.device)
+        scale = float(s.scale) * 1.4426950408889634
+
+        def run(o: Any) -> None:
+            kernels.share[(splits, groups, batch)](
+                *given, part, stat, scale, keys, heads, RATIO=heads // groups, SPLITS=splits,
+                D=size, BLOCK=block, num_warps=4, num_stages=3,
+            )  # fmt: skip
+            kernels.merge[(batch * heads,)](part, stat, o, SPLITS=splits, D=size)
+
+        return _attempt(s, run, "o")
+
+    return peer
+
+
+for _block in (64, 128):
+    for _kernel in ("sdpa_decode", "sdpa_decode_two_pass"):
+        LIBRARY.peer(_kernel, f"triton split, {_block} keys")(_decode(_block))
