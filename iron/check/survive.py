@@ -91,9 +91,10 @@ def attempt(case: ConcreteCase, seed: int) -> Trial | None:
     assert isinstance(declared, KernelFunction)
     prepared = prepare(case, seed)
     before = {n: out.held.buffer.copy() for n, out in prepared.outputs.items()}
+    own = declared.schedule.get("simd_mma", {})  # the interpreter has the feature
     for narrow in (True, False):
         try:
-            read = read_call(declared, prepared.arguments, narrow=narrow)
+            read = read_call(declared, {**own, **prepared.arguments}, narrow=narrow)
         except KernelError:
             continue
         trial = Trial(case, prepared, read, before)

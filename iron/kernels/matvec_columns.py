@@ -1,9 +1,9 @@
 """A matvec whose threads keep their columns of x in registers and walk down the rows.
 
-Every function is inlined into `qmv`. Thread t owns chunk t of every row, so that what it needs of
-x is read, and prepared, once for many rows. Packed codes are multiplied four at a time as bytes
+Every function is inlined into `qmv`. Thread t of a team owns chunk t of the team's rows, so that
+what it needs of x is read once for many rows. Packed codes are multiplied four at a time as bytes
 with x in fixed point: 22 bits and a sign, of the greatest |x| of the chunk, in three digits of a
-byte each.
+byte each. The digits are made once for a group, after the first weights have been asked for.
 """
 
 from iron.lang import (
@@ -13,6 +13,7 @@ from iron.lang import (
     dot4,
     f32,
     fma,
+    group_max,
     group_sum,
     i32,
     inline,
@@ -56,35 +57,53 @@ def column_threads(K, FMT):
 
 
 def byte_places(FMT):
-    """The four elements of a chunk in each of its words of bytes: 8 / bits for each word of codes,
-    in order of the bits they come from."""
-    words, count, parts = layout(FMT), FMT.vec * FMT.bits // 32, 8 // FMT.bits
-    runs = words.runs(FMT, count)
-    found = {
-        words.place(FMT, r, e): first + e
-        for r, (first, size) in enumerate(runs)
-        for e in range(size)
-    }
-    spots = [(i, j) for i in range(count) for j in range(parts)]
-    return [[found[i, 8 * b + j * FMT.bits] for b in range(4)] for i, j in spots]
+    """The four elements of a word of codes in each of its 8 / bits words of bytes, in order of the
+    bits they come from; elements in the order of `word_columns`."""
+    words = layout(FMT)
+    spots = [(r, e) for r, (_, size) in enumerate(words.runs(FMT, 1)) for e in range(size)]
+    found = {words.place(FMT, r, e)[1]: n for n, (r, e) in enumerate(spots)}
+    return [[found[8 * b + j * FMT.bits] for b in range(4)] for j in range(8 // FMT.bits)]
 
 
 @inline
-def digits(xs, places):
-    """(three words of signed bytes for each list of four places, the value of the lowest digit)."""
-    top = f32(LEAST)
-    for x in xs:
-        top = maximum(top, absolute(x))
-    inverse = LEVELS / top
-    whole = [bitcast(fma(x, inverse, ROUND), u32) + TO_DIGITS ^ MIDDLE for x in xs]
-    found = []
-    for four in places:
-        part = [[(whole[at] >> (8 * d)) & 255 for at in four] for d in unrolled(3)]
-        found = [
-            *found,
-            [bitcast(p[0] | (p[1] << 8) | (p[2] << 16) | (p[3] << 24), i32) for p in part],
-        ]
-    return found, top * (1.0 / LEVELS)
+def word_columns(c, i, FMT):
+    """The columns of the codes in word i of chunk c."""
+    first = c * FMT.vec + layout(FMT).first(FMT, i)
+    return [first + s + e for s, size in layout(FMT).runs(FMT, 1) for e in unrolled(size)]
+
+
+@inline
+def leave_digits(x, digits, facts, shape, FMT):
+    """The digits of all chunks of x, made by the threads of a group; a barrier ends it.
+
+    digits[c] gets the words of bytes of chunk c, first those of the lowest digit; facts[c] the
+    value of that digit and a sum of x. `shape` is (threads, neighbouring chunks that share both).
+    """
+    THREADS, TOGETHER = shape
+    count, places = FMT.vec * FMT.bits // 32, byte_places(FMT)
+    chunks = x.shape[1] // FMT.vec
+    for base in range(0, chunks * count, THREADS):
+        unit = minimum(base + thread, chunks * count - 1)
+        c, i = unit // count, unit % count
+        xs = [x[0, k].to(f32) for k in word_columns(c, i, FMT)]
+        top, plain = maximum(LEAST, absolute(xs[0])), xs[0]
+        for e in unrolled(1, len(xs)):
+            top, plain = maximum(top, absolute(xs[e])), plain + xs[e]
+        if count * TOGETHER > 1:
+            top = group_max(top, width=count * TOGETHER)
+            plain = group_sum(plain, width=count * TOGETHER)
+        inverse = LEVELS / top
+        whole = [bitcast(fma(v, inverse, ROUND), u32) + TO_DIGITS ^ MIDDLE for v in xs]
+        if base + thread < chunks * count:
+            for j in unrolled(len(places)):
+                for d in unrolled(3):
+                    p = [(whole[e] >> (8 * d)) & 255 for e in places[j]]
+                    word = p[0] | (p[1] << 8) | (p[2] << 16) | (p[3] << 24)
+                    at = d * (FMT.vec // 4) + i * len(places) + j
+                    digits[c, at] = bitcast(word, i32)
+            if i == 0:
+                facts[c, 0], facts[c, 1] = top * (1.0 / LEVELS), plain
+    barrier()
 
 
 @inline
@@ -109,16 +128,22 @@ def chunk_product(sum, scale, plain, s, t, FMT):
 
 
 @inline
-def column_shares(x, w, first, pile, UNROLL, FMT):
-    """pile[r, t] = the product of x and row first + r in the columns of thread t."""
-    ROWS, chunks = pile.shape[0], x.shape[1] // FMT.vec
-    c = minimum(thread, chunks - 1)
-    inside = thread < chunks
-    xs = [where(inside, x[0, c * FMT.vec + e].to(f32), 0.0) for e in unrolled(FMT.vec)]
-    planes, scale = digits(xs, byte_places(FMT))
-    plain = xs[0]
-    for e in unrolled(1, len(xs)):
-        plain += xs[e]
+def column_shares(x, w, first, pile, shape, FMT):
+    """pile[r, t] = the product of x and row r of the group in the columns of thread t of a team.
+
+    A team's rows begin at `first`; `shape` is (rows of a team, teams, threads of the group, rows at
+    a time).
+    """
+    ROWS, TEAMS, THREADS, UNROLL = shape
+    COLUMNS, chunks = THREADS // TEAMS, x.shape[1] // FMT.vec
+    c, top = minimum(thread % COLUMNS, chunks - 1), thread // COLUMNS * ROWS
+    now = fetched_rows(w, first, c, UNROLL, FMT)
+    size = FMT.vec // 4
+    digits, facts = shared((COLUMNS, size * 3 + 1), i32), shared((COLUMNS, 2), f32)
+    leave_digits(x, digits, facts, (THREADS, 1), FMT)
+    planes = [[digits[c, d * size + n] for d in unrolled(3)] for n in unrolled(size)]
+    inside = thread % COLUMNS < chunks
+    scale, plain = where(inside, facts[c, 0], 0.0), where(inside, facts[c, 1], 0.0)
     start = [i32(0), i32(0), i32(0)]
     if offset(FMT):
         for n in unrolled(len(planes)):
@@ -126,11 +151,11 @@ def column_shares(x, w, first, pile, UNROLL, FMT):
         start = [total * -offset(FMT) for total in start]
     flip = 0xFFFFFFFF // ((1 << FMT.bits) - 1) << (FMT.bits - 1) if FMT.elem is Elem.INT else 0
     terms = (planes, scale, plain, start, flip)
-    now = fetched_rows(w, first, c, UNROLL, FMT)
     for r in range(0, ROWS - UNROLL, UNROLL):
-        leave_products(pile, r, now, terms, FMT)
-        now = fetched_rows(w, first + r + UNROLL, c, UNROLL, FMT)
-    leave_products(pile, ROWS - UNROLL, now, terms, FMT)
+        then = fetched_rows(w, first + r + UNROLL, c, UNROLL, FMT)
+        leave_products(pile, top + r, thread % COLUMNS, now, terms, FMT)
+        now = then
+    leave_products(pile, top + ROWS - UNROLL, thread % COLUMNS, now, terms, FMT)
 
 
 @inline
@@ -147,23 +172,26 @@ def fetched_rows(w, first, c, UNROLL, FMT):
 
 
 @inline
-def leave_products(pile, r, rows, terms, FMT):
-    """pile[r + i, thread] = the product of the thread's columns and the i-th of `rows`."""
+def leave_products(pile, r, at, rows, terms, FMT):
+    """pile[r + i, at] = the product of the thread's columns and the i-th of `rows`."""
     planes, scale, plain, start, flip = terms
     for i in unrolled(len(rows)):
         words, s, t = rows[i]
         codes = [word ^ u32(flip) for word in words] if flip else words
         sum = byte_sums(codes, planes, start, FMT)
-        pile[r + i, thread] = chunk_product(sum, scale, plain, s, t, FMT)
+        pile[r + i, at] = chunk_product(sum, scale, plain, s, t, FMT)
 
 
 @inline
-def row_total(pile, r):
-    """The sum of row r of `pile` in every thread of a run of 32."""
-    total = pile[r, thread % 32]
-    for at in unrolled(32, pile.shape[1], 32):
-        total += pile[r, at + thread % 32]
-    return group_sum(total, width=32)
+def row_totals(pile, rows):
+    """The sums of these rows of `pile` in every thread of a run of 32, side by side."""
+    found = []
+    for r in rows:
+        total = pile[r, thread % 32]
+        for at in unrolled(32, pile.shape[1], 32):
+            total += pile[r, at + thread % 32]
+        found = [*found, total]
+    return group_sum(*found, width=32) if len(found) > 1 else [group_sum(found[0], width=32)]
 
 
 @inline
@@ -176,16 +204,18 @@ def added(total, bias, residual, m, n):
 
 @inline
 def by_columns(x, w, bias, residual, y, first, shape, FMT):
-    """y = x W^T with what is added, in the rows that a group walks down from `first` on.
+    """y = x W^T with what is added, in the rows of a group from `first` on: ROWS for each team.
 
-    `shape` is (rows, threads of the group, rows at a time).
+    `shape` is (rows of a team, teams, threads of the group, rows at a time).
     """
-    ROWS, THREADS, UNROLL = shape
-    pile = shared((ROWS, THREADS), f32)
-    column_shares(x, w, first, pile, UNROLL, FMT)
+    ROWS, TEAMS, THREADS, _ = shape
+    pile = shared((TEAMS * ROWS, THREADS // TEAMS), f32)
+    column_shares(x, w, first + thread // (THREADS // TEAMS) * ROWS, pile, shape, FMT)
     barrier()
-    for i in range(0, ROWS, THREADS // 32):
-        r = minimum(i + thread // 32, ROWS - 1)
-        total, n = row_total(pile, r), first + i + thread // 32
-        if (thread % 32 == 0) & (i + thread // 32 < ROWS) & (n < w.shape[0]):
-            y[0, n] = added(total, bias, residual, 0, n).to(y.dtype)
+    runs = THREADS // 32
+    mine = [i + thread // 32 for i in unrolled(0, TEAMS * ROWS, runs)]
+    totals = row_totals(pile, [minimum(r, TEAMS * ROWS - 1) for r in mine])
+    for i in unrolled(len(mine)):
+        n = first + mine[i]
+        if (thread % 32 == 0) & (mine[i] < TEAMS * ROWS) & (n < w.shape[0]):
+            y[0, n] = added(totals[i], bias, residual, 0, n).to(y.dtype)

@@ -5,8 +5,13 @@ Sums are inlined into `qmv`.
 
 from iron.kernels.attention import together
 from iron.kernels.matvec_columns import added, column_threads, in_bytes
+from iron.kernels.matvec_matrix import matrix_threads
 from iron.lang import barrier, f32, inline, minimum, shared, strided, thread, unrolled
 from iron.quant.format import Algebra
+
+
+MOST_ROWS = 32
+"""Rows of a team that walks in columns, at most."""
 
 
 @inline
@@ -104,12 +109,14 @@ def with_part(acc, x, w, row, p, FMT):
     ]
 
 
-def way_of(M, N, K, FMT, DOT4):
-    """How a GPU multiplies: `tiles`, `columns`, `whole` rows of plain floats, or `teams`."""
+def way_of(M, N, K, FMT, DOT4, MATRIX):
+    """How a GPU multiplies: `tiles`, `matrix`, `columns`, `whole` rows of plain floats, `teams`."""
     if FMT.body == "tiles":
         return "tiles"
     if FMT.body == "dense" and whole_threads(K, FMT):
         return "whole"
+    if MATRIX and M == 1 and N >= 4096 and matrix_threads(K, FMT):
+        return "matrix"
     packed = DOT4 and M == 1 and N >= 4096 and in_bytes(FMT)
     return "columns" if packed and column_threads(K, FMT) <= 1024 else "teams"
 
@@ -120,19 +127,32 @@ def whole_threads(K, FMT):
     return next((n for n in (256, 128, 64) if parts % n == 0 and 0 < parts // n <= 8), 0)
 
 
-def threads_of(WAY, N, K, FMT):
+def teams_of(WAY, K, FMT, shared_bytes):
+    """Teams of a group that walks in columns: up to 512 threads, whose products find room."""
+    if WAY != "columns":
+        return 1
+    columns = column_threads(K, FMT)
+    room = shared_bytes // (4 * columns * MOST_ROWS) - 1  # the digits of x take as much as a team
+    return 1 << max(0, min(512 // columns, room).bit_length() - 1)
+
+
+def threads_of(WAY, TEAMS, N, K, FMT):
     """Threads of a group on a GPU: one for each chunk or a few parts of a row, or a few teams."""
     if WAY == "tiles":
         return 1024
     if WAY == "columns":
-        return column_threads(K, FMT)
+        return TEAMS * column_threads(K, FMT)
+    if WAY == "matrix":
+        return matrix_threads(K, FMT)
     if WAY == "whole":
         return whole_threads(K, FMT) or 64
     return 64 if N >= 8192 else 128
 
 
-def rows_of(WAY, N, UNROLL):
+def rows_of(WAY, TEAMS, N, UNROLL):
     """Rows of a team on a GPU: many groups come before what rows share."""
     if WAY == "columns":
-        return UNROLL * max(1, min(4, N // 512 // UNROLL))
+        return UNROLL * max(1, min(MOST_ROWS // UNROLL, -(-N // (128 * TEAMS * UNROLL))))
+    if WAY == "matrix":
+        return 16 * max(1, min(7, N // 2048))
     return 1 if WAY == "whole" else max(1, min(4, N // 2048))

@@ -6,7 +6,8 @@ Source: the definition; the formats and their decoding are those of `iron.quant.
 import numpy as np
 
 from iron.kernels.matvec_columns import by_columns, in_bytes
-from iron.kernels.matvec_teams import by_teams, by_tiles, rows_of, threads_of, way_of
+from iron.kernels.matvec_matrix import BLOCK, by_matrix, in_blocks, in_lines
+from iron.kernels.matvec_teams import by_teams, by_tiles, rows_of, teams_of, threads_of, way_of
 from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import formats, groups, kernel, require
 from iron.quant.format import FORMATS, Algebra, by_name
@@ -30,6 +31,8 @@ COMMON = [by_name(name) for name in NAMES]
 OTHERS = [by_name(name) for name in ("gguf_q5_1", "gguf_q4_k", "gguf_q6_k")]
 NAMES_IN_PARTS = ("int4_g64_f32", "mlx_int2_g32", "int4_zp_g32", "int2_sym_g64_f32")
 IN_PARTS = [by_name(name) for name in NAMES_IN_PARTS]
+NAMES_IN_BLOCKS = ("mlx_int4_g64", "mlx_int4_g128", "int4_zp_g64", "int4_row_f32")
+IN_BLOCKS = [by_name(name) for name in NAMES_IN_BLOCKS]
 FMT = formats("FMT", *FORMATS.values())
 
 
@@ -37,6 +40,7 @@ FMT = formats("FMT", *FORMATS.values())
     choose={"TEAM": {"gpu": [32], "cpu": [1, 32]}},
     schedule={
         "integer_dot": {"DOT4": True},
+        "simd_mma": {"MATRIX": True},
         "cpu": {"THREADS": 32, "ROWS": 4, "PARTS": False, "WAY": "teams"},
     },
     tune={"TEAM": [8, 16, 32], "THREADS": [32, 64, 128, 256], "ROWS": [1, 2, 4, 8]},
@@ -50,9 +54,11 @@ def qmv(
     *,
     TEAM: Const = 32,
     DOT4: Const = False,
+    MATRIX: Const = False,
     WAY: Const = way_of,
+    TEAMS: Const = teams_of,
     THREADS: Const = threads_of,
-    UNROLL: Const = 7,
+    UNROLL: Const = lambda WAY: 2 if WAY == "matrix" else 4,
     ROWS: Const = rows_of,
     PARTS: Const = True,
 ):
@@ -67,16 +73,21 @@ def qmv(
 
     In the way of `tiles`, a group takes the 32 rows of a tile, and its simdgroups share their
     columns. In the way of `columns`, for one vector and many rows, a thread keeps one chunk's
-    columns of x in fixed point (`matvec_columns`) and walks down ROWS rows, UNROLL at a time. It is
-    for targets that multiply bytes four at a time (DOT4).
+    columns of x in fixed point (`matvec_columns`) and walks down the ROWS rows of its team, of
+    which a group has TEAMS, UNROLL at a time. It is for targets that multiply bytes four at a time
+    (DOT4). In the way of `matrix` simdgroups share the columns instead: 16 rows meet the digits of
+    x in one instruction, and UNROLL times 16 are asked for early. Without MATRIX it is `columns`.
     """
-    columns, whole = WAY == "columns", WAY == "whole"
+    whole, matrix = WAY == "whole", WAY == "matrix" and MATRIX
+    columns = WAY == "columns" or (WAY == "matrix" and not MATRIX)
     tiles, team = WAY == "tiles", THREADS if whole else TEAM
     teams = max(1, THREADS // team)
     several = FMT.parts > 1 if PARTS else FMT.body == "dense"
     rows = max(1, ROWS // M) if several else 1
     held = K // FMT.vec * FMT.parts // THREADS if whole else 0
-    size = ROWS if columns else 32 if tiles else teams * rows
+    held = K // BLOCK // (THREADS // 32) if matrix else held
+    ahead = min(UNROLL, ROWS // 16) if matrix else 0
+    size = TEAMS * ROWS if columns else ROWS if matrix else 32 if tiles else teams * rows
     (group,) = groups(cdiv(N, size), threads=THREADS)
     require(team <= THREADS, "a team of threads is part of a group")
     require(team > 1 or FMT.body != "dense", "plain floats are read by teams")
@@ -87,12 +98,20 @@ def qmv(
     require(held * THREADS == K // FMT.vec * FMT.parts or not whole, "held parts make a row")
     require(not tiles or FMT.body == "tiles", "tiles are for rows that lie side by side")
     require(not columns or in_bytes(FMT), "columns are for codes in words")
-    require(not columns or M == 1, "columns are for one vector")
-    require(not columns or K // FMT.vec <= THREADS, "a chunk of a row has a thread")
+    require(not (columns or matrix) or M == 1, "columns are for one vector")
+    require(THREADS % (32 * TEAMS) == 0 or not columns, "teams of columns are runs of 32 threads")
+    require(not columns or K // FMT.vec <= THREADS // TEAMS, "a chunk of a row has a thread")
     require(ROWS % UNROLL == 0 or not columns, "rows are walked UNROLL at a time")
 
-    if columns:
-        by_columns(x, w, bias, residual, y, group * ROWS, (ROWS, THREADS, UNROLL), FMT)
+    require(not matrix or in_blocks(FMT) or in_lines(FMT), "products are for some codes of 4 bits")
+    require(held * (THREADS // 32) * BLOCK == K or not matrix, "simdgroups share the columns")
+    require(16 % (THREADS // 32) == 0 or not (matrix and in_lines(FMT)), "simdgroups share 16 rows")
+    require(ROWS % 16 == 0 or not matrix, "a product of simdgroups has 16 rows")
+
+    if matrix:
+        by_matrix(x, w, bias, residual, y, group * ROWS, (ROWS, THREADS, held, ahead), FMT)
+    elif columns:
+        by_columns(x, w, bias, residual, y, group * size, (ROWS, TEAMS, THREADS, UNROLL), FMT)
     elif tiles:
         by_tiles(x, w, bias, residual, y, group, THREADS, FMT)
     else:
@@ -161,15 +180,31 @@ def small(rng, M, N, K, FMT):
 
 @qmv.case(
     M=[1], N=[9], K=[192], FMT=[*COMMON[3:5], COMMON[6], *IN_PARTS], WAY=["columns"], TEAM=[32],
-    THREADS=[32], ROWS=[6], UNROLL=[2], tol=DOT,
+    TEAMS=[2], THREADS=[128], ROWS=[3], UNROLL=[1], tol=DOT,
 )  # fmt: skip
 def _(rng, M, N, K, FMT):
     return small(rng, M, N, K, FMT)
 
 
 @qmv.case(
-    M=[1], N=[11], K=[1088], T=[f32], FMT=COMMON[6:7], WAY=["columns"], TEAM=[32],
-    THREADS=[64], ROWS=[9], UNROLL=[3], tol=DOT,
+    M=[1], N=[90], K=[256], T=[f32], FMT=IN_BLOCKS, WAY=["matrix"], TEAM=[32], TEAMS=[1],
+    THREADS=[64], ROWS=[80], UNROLL=[1], tol=DOT,
+)  # fmt: skip
+def _(rng, M, N, K, FMT):
+    return small(rng, M, N, K, FMT)
+
+
+@qmv.case(
+    M=[1], N=[90], K=[1024], T=[f32, bf16], FMT=COMMON[4:7:2], WAY=["matrix"], TEAM=[32],
+    TEAMS=[1], THREADS=[128], ROWS=[80], UNROLL=[2], tol=DOT,
+)  # fmt: skip
+def _(rng, M, N, K, FMT):
+    return small(rng, M, N, K, FMT)
+
+
+@qmv.case(
+    M=[1], N=[21], K=[1088], T=[f32], FMT=COMMON[6:7], WAY=["columns"], TEAM=[32], TEAMS=[2],
+    THREADS=[128], ROWS=[9], UNROLL=[3], tol=DOT,
 )  # fmt: skip
 def _(rng, M, N, K, FMT):
     return small(rng, M, N, K, FMT)

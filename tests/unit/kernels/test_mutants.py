@@ -40,7 +40,7 @@ ENOUGH = {
     "binary_integer": "OP=(sub|shl)\\b",
     "compare": "OP=(lt|ge)\\b",
     "qmv_codes": "mlx_int4_g64.*M=1|int8_sym.*M=2",
-    "qmv": "gguf_q4_1.*M=2|mlx_int4.*M=1",
+    "qmv": "gguf_q4_1.*M=2|mlx_int4.*M=1|WAY=matrix",
     "sdpa_decode": "KEYS=2|D=72.*MODE=softcap",
     "sdpa_decode_split": "KEYS=2",
     "dequant_gather": "gguf_q4_1|mlx_int4",
