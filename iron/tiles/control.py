@@ -41,8 +41,6 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
             rest = rest[len(start) :]
             e.fetched |= set(one.reads)
         body(e, block)
-        for one in early:
-            one.end()
         e.fetched -= {read for one in early for read in one.reads}
         ends = [e.values[block.yielded[0]]] if stop else []
         ends += [*tiles.turn(carried(op)), *following]

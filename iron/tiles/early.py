@@ -29,9 +29,6 @@ class Early:
         """At the start of a turn of the loop up to `bounds` by its step: what the next is given."""
         raise NotImplementedError
 
-    def end(self) -> None:
-        """At the end of a turn."""
-
     def take(self, op: Op) -> bool:
         """Adds a read, unless its place follows from more than the counter and what is known
         outside."""

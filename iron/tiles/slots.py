@@ -18,9 +18,6 @@ from iron.tiles.early import Early
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Shared
 
-LATE = 3
-"""Stages from which on the copies of a turn start at its end."""
-
 
 class Slots(Early):
     """The reads of one loop that are copied early."""
@@ -28,7 +25,6 @@ class Slots(Early):
     def __init__(self, e: Emitter, loop: Op) -> None:
         super().__init__(e, loop)
         self.stages: int = min(loop.attr("stages"), e.stages)
-        self.later: tuple[Value, Value, Value]
         if self.stages < 2:
             return
         for op in self.block.ops:
@@ -56,24 +52,13 @@ class Slots(Early):
         b.emit_all("async_wait", (), (self.stages - 2,))
         e.fence.barrier(b)
         ahead = b.emit("mul", step, b.const(self.stages - 1, step.type))
-        self.later = b.emit("add", counter, ahead), high, free
-        if self.stages < LATE:
-            self._copies(*self.later)
+        self._copies(b.emit("add", counter, ahead), high, free)
         for op in self.reads:
             e.kept[op.results[0]] = Shared(self.arrays[op], slot=slot)
         e.values[self.block.params[0]] = counter
         following = b.emit("add", slot, e.number(1))
         last = b.emit("eq", following, e.number(self.stages))
         return [b.emit("where", last, e.number(0), following), slot]
-
-    def end(self) -> None:
-        """Copies that have turns enough to arrive start behind this turn's products, which then
-        need not wait for their addresses."""
-        if self.stages < LATE:
-            return
-        known = dict(self.e.values)
-        self._copies(*self.later)
-        self.e.values = known
 
     def _copies(self, counter: Value, high: Value, slot: Value) -> None:
         """Starts the copies of a turn into a slot, if there is such a turn, as one group."""
