@@ -114,11 +114,10 @@ def simd_load(r: Renderer, op: Op) -> None:
     """The words are variables that the instruction sets."""
     count, turned = op.attrs
     base = r.expr(op.args[0]).text
-    at = memory.address(r, op.args[0], op.args[1:])
     names = [r.fresh(w.name or f"{base}_word") for w in op.results]
     r.line(f"{u32} {', '.join(names)};")
     name = f"iron_load_matrices_x{count}{'_turned' if turned else ''}"
-    r.line(f"{name}({', '.join(names)}, {base} + {at.at(SUM)});")
+    r.line(f"{name}({', '.join(names)}, {memory.summed(r, op.args[0], op.args[1:])});")
     for word, text in zip(op.results, names, strict=True):
         r.expressions[word] = Expr(text)
 

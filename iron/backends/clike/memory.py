@@ -10,11 +10,45 @@ import numpy as np
 from iron.backends.clike import words
 from iron.backends.clike.expression import PRIMARY, PRODUCT, SUM, UNARY, Expr, constant
 from iron.backends.clike.group_memory import POOL_ALIGN, WIDEST
-from iron.ir.core import Op, Value
+from iron.ir.core import Op, Value, const_of, is_const
 from iron.ir.types import Tensor, Vector, count, element
 
 if TYPE_CHECKING:
     from iron.backends.clike.render import Renderer
+
+
+def summands(value: Value) -> tuple[list[Value], int]:
+    """What an index is the sum of: values, and a constant."""
+    if is_const(value):
+        return [], int(const_of(value))
+    if value.op is None or value.op.name != "add":
+        return [value], 0
+    parts = [summands(a) for a in value.op.args]
+    return [v for found, _ in parts for v in found], sum(c for _, c in parts)
+
+
+def read(op: Op) -> Sequence[Value]:
+    """What the text of an op reads: where a place is written as a sum, its summands."""
+    if op.name != "simd_load":
+        return op.args
+    return [op.args[0], *(v for a in op.args[1:] for v in summands(a)[0])]
+
+
+def summed(r: Renderer, buffer: Value, indices: Sequence[Value]) -> str:
+    """The place of an access of group memory as a sum in which constants stand last and nothing is
+    multiplied but what changes: an instruction takes them as they are."""
+    t = buffer.type
+    assert isinstance(t, Tensor)
+    terms, fixed = [r.expr(buffer)], 0
+    for axis, index in enumerate(indices):
+        step = int(np.prod(t.shape[axis + 1 :], dtype=np.int64))
+        found, constant = summands(index)
+        fixed += constant * step
+        for value in found:
+            at = r.expr(value)
+            terms.append(at if step == 1 else Expr(f"{at.at(PRODUCT)} * {step}", PRODUCT))
+    texts = [t.at(SUM + 1) for t in terms]
+    return " + ".join([*texts, str(fixed)] if fixed else texts)
 
 
 def address(r: Renderer, buffer: Value, indices: Sequence[Value]) -> Expr:

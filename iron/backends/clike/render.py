@@ -159,7 +159,7 @@ class Renderer:
                 self.matrices.add(op.args[0])
             if op.name == "store" and isinstance(op.args[-1].type, Vector):
                 self.copied.add(op.args[-1])
-            for arg in op.args:
+            for arg in memory.read(op):
                 self.uses[arg] += 1
                 if arg in mine:
                     self.local.add(arg)
