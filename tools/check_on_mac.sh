@@ -3,7 +3,7 @@
 #
 #   tools/check_on_mac.sh [-o FOLDER] [-f KERNEL] [--dry]
 #
-# Needs macOS 13, a GPU of Apple's and Python 3.11. With Xcode's Metal tools every kernel is also
+# Needs macOS 14, a GPU of Apple's and Python 3.11. With Xcode's Metal tools every kernel is also
 # compiled ahead of time. A step that fails does not end the run. Writes FOLDER (build/mac) and
 # FOLDER.tar.gz beside it; exit status 1 when a step failed. Nothing is sent anywhere.
 #

@@ -6,6 +6,8 @@ total threadgroup memory allocation".
 
 from __future__ import annotations
 
+from iron.dtypes import bf16, f16, f32
+from iron.targets.atoms.opaque import OpaqueAtom
 from iron.targets.target import Target
 
 SIMD = 32
@@ -15,8 +17,13 @@ MOST_GROUPS = (1 << 32) - 1
 """A group's number is a `uint` of the text."""
 
 
+MATRICES = tuple(OpaqueAtom(8, 8, 8, t, t, f32) for t in (f16, bf16, f32))
+"""`simdgroup_matrix`: every family has it (Metal feature sets); bfloat since Metal 3.1."""
+
+
 def _gpu(family: str, *features: str) -> Target:
-    return Target(family, "gpu", SIMD, MAX_THREADS, SHARED, frozenset({"metal", *features}))
+    found = frozenset({"metal", *features})
+    return Target(family, "gpu", SIMD, MAX_THREADS, SHARED, found, matrices=MATRICES)
 
 
 APPLE7 = _gpu("apple7")  # M1, A14

@@ -298,7 +298,7 @@ class Device(Object):
         self, source: str, options: Options, error: None
     ) -> Any:
         assert options.exact, "arithmetic as it is written"
-        assert options.version == KNOWN["enums"]["MTLLanguageVersion3_0"]
+        assert options.version == KNOWN["enums"]["MTLLanguageVersion3_1"]
         try:
             text = parsed(source)
             self.player.compile(text)

@@ -277,7 +277,7 @@ def test_more_tensors_than_buffers():
     ("system", "version", "said", "remedy"),
     [
         ("Linux", "", "a part of macOS", "on a Mac: pip install 'iron-kernels[metal]'"),
-        ("Darwin", "12.7.6", "macOS 12.7.6 has no Metal 3.0", "update to macOS 13"),
+        ("Darwin", "13.6.1", "macOS 13.6.1 has no Metal 3.1", "update to macOS 14"),
         ("Darwin", "15.1", "no module named Metal", "pip install 'iron-kernels[metal]'"),
     ],
 )

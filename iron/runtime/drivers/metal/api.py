@@ -14,8 +14,8 @@ from typing import Any
 from iron.errors import error
 
 INSTALL = "pip install 'iron-kernels[metal]'"
-OLDEST = 13
-"""macOS 13 has Metal 3.0, whose language the text is compiled as."""
+OLDEST = 14
+"""macOS 14 has Metal 3.1, whose language the text is compiled as: it has matrices of bfloat."""
 
 Pool = Callable[[], AbstractContextManager[Any]]
 
@@ -26,7 +26,7 @@ def bindings() -> tuple[Any, Pool]:
         raise error("E0603", "Metal is a part of macOS", help=f"on a Mac: {INSTALL}")
     version = platform.mac_ver()[0]
     if int(version.partition(".")[0] or 0) < OLDEST:
-        raise error("E0603", f"macOS {version} has no Metal 3.0", help=f"update to macOS {OLDEST}")
+        raise error("E0603", f"macOS {version} has no Metal 3.1", help=f"update to macOS {OLDEST}")
     try:
         return import_module("Metal"), import_module("objc").autorelease_pool
     except ImportError as absent:
@@ -65,9 +65,9 @@ class Api:
     # --- code -------------------------------------------------------------------------------------
 
     def library(self, source: str) -> tuple[Any, Any]:
-        """Compiled text, or None, and an NSError: Metal 3.0, arithmetic as it is written."""
+        """Compiled text, or None, and an NSError: Metal 3.1, arithmetic as it is written."""
         options = self.metal.MTLCompileOptions.alloc().init()
-        options.setLanguageVersion_(self.metal.MTLLanguageVersion3_0)
+        options.setLanguageVersion_(self.metal.MTLLanguageVersion3_1)
         if options.respondsToSelector_("setMathMode:"):  # since macOS 15
             options.setMathMode_(self.metal.MTLMathModeSafe)
             options.setMathFloatingPointFunctions_(self.metal.MTLMathFloatingPointFunctionsPrecise)
