@@ -37,7 +37,14 @@ def hopper_rows(F, D, E, T, shared_bytes):
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
     schedule={
         "cpu": {"BM": 16, "BN": 32},
-        "sm_90": {"BM": hopper_rows, "BN": 64, "STAGES": 4, "CONSUMERS": 1, "WIDE": hopper_wide},
+        "sm_90": {
+            "BM": hopper_rows,
+            "BN": 64,
+            "STAGES": 3,
+            "CONSUMERS": 1,
+            "PERSISTENT": 132,
+            "WIDE": hopper_wide,
+        },
     },
     tune={"BM": [16, 32, 64], "BN": [32, 64, 128], "STAGES": [1, 2, 3]},
 )
@@ -61,6 +68,7 @@ def sdpa_decode_divided(
     STAGES: Const = 2,
     CONSUMERS: Const = 0,
     OVERLAP: Const = 0,
+    PERSISTENT: Const = 0,
     WIDE: Const = 1,
 ):
     """One group per share of the keys and BM of the F rows that see them, for `sdpa_merge`.

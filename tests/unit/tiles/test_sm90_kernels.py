@@ -123,6 +123,7 @@ def test_a_few_tokens_over_a_cache(splits):
     given["stat"] = np.full((2, 1, rows, splits, 2), np.nan, np.float32)
     given |= {"scale": 0.25, "softcap": 0.0, "window": 0, "tokens": 5}
     consts = {"CAPPED": False, "WINDOWED": False, "BM": 64, "BN": 64, "CONSUMERS": 1}
+    consts["PERSISTENT"] = splits  # one group walks over all of them, or two over four
     sizes = {"B": 2, "G": 1, "F": rows, "L": keys, "D": d, "E": d, "H": 3, "P": splits}
     agree(sdpa_decode_divided, given, consts, sizes)
 
