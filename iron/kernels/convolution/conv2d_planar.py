@@ -88,15 +88,15 @@ def inputs(rng, B, H, W, C, N, R, S, D):
 
 
 @conv2d_planar.case(
-    B=[3], H=[7], W=[13], C=[18], N=[33], R=[3], S=[3], D=[18], STRIDE=[1, 2, 3], PAD=[0, 4],
-    DIL=[1, 2], BOX=[(2, 8)], BM=[16], BN=[16], BK=[16], T=[f32], tol=DOT,
+    B=[3], H=[7], W=[13], C=[18], N=[33], R=[3], S=[3], D=[18], STRIDE=[1, 2, 3], PAD=[4],
+    DIL=[2], BOX=[(2, 8)], BM=[16], BN=[16], BK=[16], T=[f32], tol=DOT,
 )  # fmt: skip
 def _(rng, B, H, W, C, N, R, S, D):
     return inputs(rng, B, H, W, C, N, R, S, D)
 
 
 @conv2d_planar.case(
-    B=[1, 2], H=[17], W=[9], C=[12], N=[32, 68], R=[1, 2], S=[5], D=[3, 12], STRIDE=[2], PAD=[2],
+    B=[2], H=[17], W=[9], C=[12], N=[32, 68], R=[2], S=[5], D=[3], STRIDE=[2], PAD=[2],
     DIL=[1], ACT=["relu"], BOX=[(4, 4)], BN=[16], BM=[16], T=[f32, f16], tol=DOT,
 )  # fmt: skip
 def _(rng, B, H, W, C, N, R, S, D, STRIDE, PAD, DIL):

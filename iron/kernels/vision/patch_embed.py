@@ -90,9 +90,9 @@ def inputs(rng, B, C, H, W, N, SIDE):
 
 
 @patch_embed.case(
-    B=[1, 3],
-    C=[3, 1],
-    H=[29, 42],
+    B=[3],
+    C=[3],
+    H=[29],
     W=[33],
     N=[21],
     SIDE=[7, 14],
@@ -108,7 +108,7 @@ def _(rng, B, C, H, W, N, SIDE):
     return given | {"bias": rng.normal(N), "place": rng.normal(each, N)}
 
 
-@patch_embed.case(B=[2], C=[3], H=[70], W=[57], N=[96], SIDE=[14, 16], T=[f16, bf16], tol=DOT)
+@patch_embed.case(B=[2], C=[3], H=[70], W=[57], N=[96], SIDE=[14], T=[f16, bf16], tol=DOT)
 def _(rng, B, C, H, W, N, SIDE):
     return inputs(rng, B, C, H, W, N, SIDE)
 
