@@ -39,8 +39,8 @@ def hopper_rows(F, D, E, T, shared_bytes):
         "cpu": {"BM": 16, "BN": 32},
         "sm_90": {
             "BM": hopper_rows,
-            "BN": 64,
-            "STAGES": 3,
+            "BN": 128,
+            "STAGES": 2,
             "CONSUMERS": 1,
             "PERSISTENT": 132,
             "WIDE": hopper_wide,

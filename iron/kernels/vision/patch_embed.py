@@ -25,7 +25,7 @@ def parts(k, C, SIDE, ORDER):
 
 @kernel(
     variants={"ORDER": ["cyx", "yxc"]},
-    schedule={"cpu": {"BM": 64, "BN": 64}},
+    schedule={"cpu": {"BM": 64, "BN": 64}, "cuda": {"BK": 64}},
     tune={"BM": [32, 64, 128], "BN": [64, 128, 256], "BK": [16, 32, 64]},
 )
 def patch_embed(
