@@ -129,10 +129,11 @@ class Emitter:
         array = self.array(elem, (a.count, depth, a.lanes), of.name or "panels")
         return Shared(array, turned, panels=True)
 
-    def private(self, of: Value) -> Private:
-        """A new array for each thread's own chunks of the tile `of`."""
+    def private(self, of: Value, kinds: Kinds | None = None) -> Private:
+        """A new array for each thread's own chunks of the tile `of`, which lie as planned if no
+        `kinds` are given."""
         assert isinstance(of.type, Tile)
-        kinds = self.plan.kinds[of]
+        kinds = kinds or self.plan.kinds[of]
         counts = [a.count for a in self.axes(kinds, of.type.shape)]
         shape = (*counts, self.grid.threads)
         return Private(kinds, self.array(of.type.elem, shape, of.name or "kept"))

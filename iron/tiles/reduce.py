@@ -48,7 +48,7 @@ def reduce(e: Emitter, op: Op) -> None:
 
     rest = (*kinds[:axis], *kinds[axis + 1 :])
     if e.grid.looped:
-        kept = e.private(value)
+        kept = e.private(value, rest)
         e.walk(rest, value.type.shape, lambda place: e.store(kept, place, total(place)))
         e.kept[value] = kept
         return

@@ -282,6 +282,19 @@ def reductions(shape=(23, 41), tiles=(32, 64), dtype: DType = f32, simd=32) -> M
     return Made(p.done(), arrays, {"M": m, "N": n}, (1,), wanted)
 
 
+def crossed(size=45, side=48, simd=32) -> Made:
+    """The greatest of each row plus the sum of the column of its number: vectors that lie apart."""
+    p = Tiles(1, simd)
+    p.tensor("x", i32, "in", 2), p.tensor("y", i32, "out", 1)
+    n = p.dim("N")
+    x = p.read("x", (side, side), [0, 0], [n, n])
+    p.write("y", p.emit("add", p.sum(x, 1, "max"), p.sum(x, 0)), [0], [n])
+    value = random(np.random.default_rng(8), (size, size), i32)
+    exact = np.maximum(value.max(1), 0) + value.sum(0)  # elements outside are 0
+    arrays = {"x": value, "y": unwritten((size,), i32)}
+    return Made(p.done(), arrays, {"N": size}, (1,), {"y": (exact, np.zeros(size))})
+
+
 def turned(shape=(23, 41), tile_=(32, 64), simd=32) -> Made:
     """y = (2 x + its row numbers) transposed: what is computed goes through group memory."""
     (m, n) = shape
