@@ -138,10 +138,15 @@ def _rows(document: dict[str, Any]) -> Iterable[list[str]]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    held = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
+    held = ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
     if not held:
         return ["None yet."]
     return ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *held]
+
+
+def _plain(cell: str) -> str:
+    """A cell's text that ends no column and begins no link."""
+    return cell.replace("|", "\\|").replace("](", "]\\(")
 
 
 def main(arguments: list[str]) -> int:

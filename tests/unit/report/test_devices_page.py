@@ -32,7 +32,13 @@ def test_receipts_are_as_the_program_wrote_them():
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    fault = {"kernel": "broken", "tags": "f32", "shape": "N=1", "kind": "crash", "text": "x"}
+    fault = {
+        "kernel": "broken",
+        "tags": "f32",
+        "shape": "N=1",
+        "kind": "crash",
+        "text": "x[f32](N=1)",
+    }
     rows = [row(peers=[peer(2e-3)]), row(0.5e-3, tags="f16,OP=silu", kernel="other")]
     run = document("cpu", rows, [fault], {"device": "Box 1", "llvmlite": "0.50"}, TREE)
     receipt.write(tmp_path, run)
@@ -60,7 +66,14 @@ def test_no_row_is_dropped(project: Path):
     assert lines[1].startswith("| twice | N=4Mi | f32 | ")
     assert "AHEAD" in lines[1]
     assert "what the memory can" in next(t for t in lines if t.startswith("| other OP=silu"))
-    assert lines[-1].endswith("not timed (crash): x |")
+    assert lines[-1].endswith("not timed (crash): x[f32]\\(N=1) |")
+
+
+def test_what_a_fault_says_is_no_link(project: Path):
+    """A page's links lead somewhere; the label of a call looks like one."""
+    text = performance(list(receipt.receipts(project)))
+    assert "x[f32]\\(N=1)" in text
+    assert "](N=1)" not in text
 
 
 def test_pages_are_written(project: Path):
