@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from iron.bench.alike import like
 from iron.bench.ceilings import Scale
 from iron.bench.contest import Call, Row
 from iron.bench.measure import Contender, Timings, measure
 from iron.bench.metrics import AHEAD
 from iron.bench.points import BenchInputs, Point
 from iron.bench.spread import Spread
-from iron.bench.verify import Verified, allowance, difference, like, verify
+from iron.bench.verify import Verified, allowance, difference, verify
 from iron.check.cases import run_case
 from iron.check.expand import ConcreteCase, Declared
 from iron.check.prepare import given, output_dtype

@@ -1,29 +1,33 @@
 """A kernel is right before it is timed, and so is every peer.
 
 The kernel answers to its oracle: in some of its cases, and at the bench's own size where the
-oracle's float64 arrays stay moderate. A peer answers to what was verified.
+oracle's float64 arrays stay moderate. Where neither serves, the bench's sizes are divided until one
+does. A peer answers to what was verified.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from iron.bench.alike import divided, like
 from iron.bench.points import BenchInputs, Point
 from iron.check.cases import Verdict, judge, run_case
-from iron.check.expand import ConcreteCase, expand
+from iron.check.expand import ConcreteCase
 from iron.check.prepare import Given, Prepared, prepare
-from iron.check.tolerance import Array
+from iron.check.tolerance import Array, CaseError
 from iron.dtypes import DType, bf16, f16, of_numpy, ulp
+from iron.errors import KernelError
 from iron.quant.tensor import QTensor
 from iron.runtime.current import use
 from iron.runtime.driver import Driver
 
-CASES = 4
+NOT_MET = "E0702"
+"""The error of a call that the kernel's own requirements refuse: no result, right or wrong."""
+
 ORACLE_ELEMENTS = 1 << 25
 """Elements of inputs and outputs up to which the oracle is asked at the bench's own size."""
 
@@ -48,25 +52,48 @@ class Wrong(Exception):
 
 
 def verify(point: Point, driver: Driver, found: Given, seed: int) -> Iterator[str | Verified]:
-    """Says what it does, and last how the kernel was verified. Raises `Wrong`."""
+    """Says what it does, and last how the kernel was verified. Raises `Wrong`.
+
+    Where neither a case nor the oracle at the bench's own size can tell, its sizes are divided.
+    """
     worst, ran = 0.0, 0
     for case in like(point):
         yield f"case {case.label}"
         verdict = run_case(case, driver.name, seed)
-        _must_pass(verdict)
+        if verdict.refused == NOT_MET:
+            continue
+        worst = max(worst, _must_pass(verdict))
         ran += verdict.status == "pass"
-        worst = max(worst, verdict.worst)
-    own = elements(found) <= ORACLE_ELEMENTS
-    if own:
+    times = elements(found) / ORACLE_ELEMENTS
+    if times <= 1:
         yield "oracle"
         prepared = prepare(point.case, seed, BenchInputs(seed, point.case.label))
         yield "comparison"
-        verdict = _judged(point.case, prepared, driver)
-        _must_pass(verdict)
-        worst = max(worst, verdict.worst)
-    if not ran and not own:
-        raise Wrong("no case of this dtype passed or could be run")
-    yield Verified(ran, own, worst)
+        worst = max(worst, _must_pass(_judged(point.case, prepared, driver)))
+    elif not ran:
+        yield "divided sizes"
+        worst = _must_pass(_smaller(point.case, driver, times, seed))
+        ran = 1
+    yield Verified(ran, times <= 1, worst)
+
+
+def _smaller(case: ConcreteCase, driver: Driver, times: float, seed: int) -> Verdict:
+    """The verdict at the largest divided sizes that fit the bench's Consts."""
+    why = ""
+    for part in divided(case, 1 << math.ceil(math.log2(times))):
+        try:
+            prepared = prepare(part, seed, BenchInputs(seed, part.label))
+            return _judged(part, prepared, driver)
+        except CaseError as unfit:
+            why = why or str(unfit)
+        except KernelError as refused:
+            if refused.id != NOT_MET:
+                raise
+            why = why or refused.diagnostic.message
+    raise Wrong(
+        "nothing verifies this bench: no case fits its Consts, it is too large for the oracle, and "
+        f"{why or 'its sizes cannot be divided'}; add a case in these Consts"
+    )
 
 
 def _judged(case: ConcreteCase, prepared: Prepared, driver: Driver) -> Verdict:
@@ -76,39 +103,11 @@ def _judged(case: ConcreteCase, prepared: Prepared, driver: Driver) -> Verdict:
     return judge(case.label, prepared)
 
 
-def _must_pass(verdict: Verdict) -> None:
+def _must_pass(verdict: Verdict) -> float:
+    """Its worst error over the bound."""
     if not verdict.ok:
         raise Wrong(f"{verdict.label}: {verdict.message}")
-
-
-def like(point: Point) -> list[ConcreteCase]:
-    """A few cases with the bench's dtypes, formats and Consts, spread over all there are.
-
-    The launch chooses among a kernel's alternatives, as it does for the bench. Where no case has
-    just these dtypes or Consts, those of others are taken in them.
-    """
-    wanted = point.case
-    fixed = {k: v for k, v in wanted.axes.items() if k in wanted.consts}
-    whole = expand(wanted.kernel)
-    every = [c for c in whole if c.formats == wanted.formats] or whole
-    right = [c for c in every if all(_const(c, k) in (v, None) for k, v in fixed.items())]
-    as_here = [_with(c, fixed, wanted) for c in right or every]
-    same = [c for c, was in zip(as_here, right or every, strict=True) if was.dtypes == c.dtypes]
-    kept = list({c.label: c for c in same or as_here}.values())
-    step = max(1, len(kept) // CASES)
-    return kept[::step][:CASES]
-
-
-def _const(case: ConcreteCase, name: str) -> Any:
-    return case.axes.get(name, case.variant.get(name))
-
-
-def _with(case: ConcreteCase, fixed: Mapping[str, Any], wanted: ConcreteCase) -> ConcreteCase:
-    """The case in the bench's dtypes and Consts, its alternative left to the launch."""
-    axes = {k: fixed.get(k, v) for k, v in case.axes.items()}
-    variant = {k: fixed.get(k, v) for k, v in case.variant.items()}
-    types = {"dtypes": wanted.dtypes, "formats": wanted.formats}
-    return replace(case, axes=axes, variant=variant, choice={}, **types)
+    return verdict.worst
 
 
 def elements(found: Given) -> int:

@@ -160,19 +160,6 @@ def test_a_wrong_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch):
         run(driver, points(halved)[0], monkeypatch)
 
 
-def test_every_bench_has_cases_that_can_verify_it():
-    """The launch chooses, so that no size is outside what the tried alternative takes."""
-    from iron.bench.verify import like
-    from iron.worker import discover
-
-    for module in discover.modules(("iron.kernels",)):
-        for name, found in discover.kernels(module).items():
-            for point in points(found):
-                assert like(point), f"{name}[{point.tags}]({point.shape})"
-                assert all(case.choice == {} for case in like(point))
-                assert all(case.dtypes == point.case.dtypes for case in like(point))
-
-
 # --- peers ----------------------------------------------------------------------------------------
 
 
