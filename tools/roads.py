@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-# Twelve minutes on two cores.
+# Twelve minutes on two cores; an hour with the slow tests.
 BUDGET_CPU_SECONDS = 24 * 60
+FULL_CPU_SECONDS = 120 * 60
 # Files that the table of a whole run names, dearest first
 DEAREST = 20
 # How many tests wait, by what they wait for
@@ -103,6 +104,7 @@ class Roads:
     def __init__(self, config: pytest.Config) -> None:
         self.root = Path(config.rootpath) / "tests"
         self.whole = not config.args or config.args == ["tests"]
+        self.budget = FULL_CPU_SECONDS if config.getoption("--full") else BUDGET_CPU_SECONDS
         self.cpu: dict[str, float] = defaultdict(float)
         self.files: dict[str, float] = defaultdict(float)
         self.ran: Counter[str] = Counter()
@@ -139,8 +141,8 @@ class Roads:
         """What is wrong with the run as a whole."""
         faults = []
         total = sum(self.cpu.values())
-        if total > BUDGET_CPU_SECONDS:
-            faults.append(f"{total:.0f} CPU seconds are over the budget of {BUDGET_CPU_SECONDS}")
+        if total > self.budget:
+            faults.append(f"{total:.0f} CPU seconds are over the budget of {self.budget}")
         if strict:
             faults += [f"road {name} did not run" for name in self.idle()]
             faults += [f"skipped: {node}: {reason}" for node, reason in self.skipped]

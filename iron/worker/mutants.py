@@ -19,7 +19,7 @@ from iron.ir.core import Kernel
 from iron.lang.declare import KernelFunction
 from iron.worker.protocol import BUSY, Message
 
-SECONDS = 10.0  # a mutant that runs longer is rejected
+SECONDS = 10.0  # of CPU; a mutant that takes more is rejected
 
 
 class Late(Exception):
@@ -88,7 +88,8 @@ def place(mutant: str, files: dict[str, str]) -> str:
 def in_time(check: Callable[[], bool], seconds: float) -> bool:
     """The answer of `check`; False when it raises what a bad kernel may, or takes too long.
 
-    Without interval timers the worker's watchdog is the only limit.
+    Seconds are this process's CPU time, so that a busy machine gives the same answer. Without
+    interval timers the worker's watchdog is the only limit.
     """
     if not hasattr(signal, "setitimer"):
         return _answer(check)
@@ -96,13 +97,13 @@ def in_time(check: Callable[[], bool], seconds: float) -> bool:
     def late(*_: object) -> None:
         raise Late
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         return _answer(check)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _answer(check: Callable[[], bool]) -> bool:

@@ -1,6 +1,6 @@
 """Every kernel of the library as artefacts: its first case, in all forms, by each real compiler."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -86,20 +86,28 @@ def test_every_kernel_compiles(target: str):
     assert count == len(kernels()) > 40
 
 
-@pytest.mark.slow
-def test_every_kernel_is_metal_to_both_checks():
+def metal_to_both_checks(names: Iterable[str]) -> None:
     """The strict front end, and C++ with the compiler's own address spaces."""
     to = destination("metal")
     lowered = {}
-    for name, declared in kernels().items():
-        found = first(declared, to)
+    for name in names:
+        found = first(kernels()[name], to)
         assert found is not None, name
-        lowered[name] = lower(found.kernel)
+        lowered[name] = lower(found.kernel, to.target)
         check(render(scalarise(lowered[name]), MSL, found.symbol))
     driver = TextDriver("msl-text", metal_text.WORDS, APPLE7)
     driver.prepare(lowered.values())
     for name, kernel in lowered.items():
         assert driver.load(kernel).unit.kernel(0), name
+
+
+def test_kernels_of_threads_and_of_tiles_are_metal():
+    metal_to_both_checks(["cast", "patch_embed"])
+
+
+@pytest.mark.slow
+def test_every_kernel_is_metal():
+    metal_to_both_checks(kernels())
 
 
 def test_an_entry_that_is_missing_or_spills_is_seen(monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,8 @@ from iron.compiler import lower
 from iron.dtypes import bf16, f16, f32
 from iron.ir.text import parse_kernel, print_kernel
 from iron.lang import Const, In, Out, ParamSpec, dims, dtypes, groups, kernel, mma, pipelined, zeros
-from iron.targets.nvidia import SM_80, SM_90A
+from iron.targets.nvidia import LEVELS, SM_90A
+from iron.targets.target import Target
 from iron.tiles import sm90
 from tests.unit.tiles import kernels
 
@@ -88,7 +89,14 @@ def test_aligned_launches_get_it_and_others_the_plain_kernel():
     assert rest[-1].aligned == {}
     assert [f.kind for f in best.code.fields][-3:] == ["map"] * 3
     assert best.code.threads == 256
-    assert lower(source, SM_80).preferred is None
+
+
+@pytest.mark.parametrize("target", LEVELS.values(), ids=lambda t: t.name)
+def test_no_form_is_of_another_generation(target: Target):
+    source = kernels.tiles_of(kernels.product_nt, arrays(kernels.product_nt))
+    texts = [form.code.text.source for form in forms(lower(source, target))]
+    assert any("wgmma" in text for text in texts) == target.has("sm_90")
+    assert any("tensormap" in text for text in texts) == target.has("sm_90")
 
 
 # --- refusals -------------------------------------------------------------------------------------

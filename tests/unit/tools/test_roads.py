@@ -86,6 +86,8 @@ def test_over_budget_fails_everywhere(suite: Path):
     status, text = run(suite, ci=False, budget=0)
     assert status == 1
     assert "over the budget" in text
+    status, text = run(suite, "--full", ci=False, budget=0)
+    assert status == 0, text
 
 
 def test_a_failure_stays_a_failure(suite: Path):

@@ -70,6 +70,7 @@ def test_time_is_limited():
     assert not in_time(forever, 0.1)
     assert time.monotonic() - started < 5
     assert in_time(lambda: True, 5)
+    assert in_time(lambda: time.sleep(0.2) is None, 0.1), "a wait is no work"
     assert not in_time(lambda: [][1], 5)
     with pytest.raises(TypeError):
         in_time(lambda: 1 + None, 5)  # pyright: ignore
