@@ -2,10 +2,13 @@
 
     python tools/device_run.py OUT --budget 570 [--only cases,bench] [--resume]
     python tools/device_run.py OUT --backend vulkan
+    python tools/device_run.py OUT --only bench --baselines OUT/baselines
 
 Each phase is a process of its own with a time limit, so that a kernel that hangs costs its phase
 at most. What a phase finds is written to OUT as it is found (JSON, a record a line); `--resume`
-skips the phases that a receipt of the same source already has. A table closes the run.
+skips the phases that a receipt of the same source already has. A table closes the run. The
+receipts of `iron bench` go to `baselines/`, or where `--baselines` says; OUT/baselines has what
+this run wrote of them, so that OUT is all that need come back from a machine that was lent.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -38,6 +42,7 @@ class Phase:
 
 
 BACKEND = os.environ.get("DEVICE_BACKEND", "cuda")
+BASELINES = Path(os.environ.get("DEVICE_BASELINES", ROOT / "baselines"))
 NVIDIA_ICD = "/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json"
 """The driver's file in NVIDIA's containers, where the loader does not look."""
 
@@ -191,7 +196,7 @@ def bench(out: Path) -> int:
     """`iron bench` of each kernel by itself, so that a run that is cut keeps what it has."""
     from iron.worker import discover
 
-    until = time.monotonic() + float(os.environ.get("DEVICE_SECONDS", "600"))
+    begun, until = time.time(), time.monotonic() + float(os.environ.get("DEVICE_SECONDS", "600"))
     wanted = tuple(filter(None, os.environ.get("DEVICE_FILTER", "").split(",")))
     for module in discover.modules(("iron.kernels",)):
         for name in discover.kernels(module):
@@ -200,20 +205,30 @@ def bench(out: Path) -> int:
                 continue
             command = [PYTHON, "-m", "iron", "bench", "-b", BACKEND, "-f", f"{name}["]
             command += [] if BACKEND == "cuda" else ["--beside", "cuda"]
-            begun = time.monotonic()
+            command += ["--receipt", "--baselines", str(BASELINES)]
+            started = time.monotonic()
             try:
                 done = subprocess.run(
-                    [*command, "--receipt"], cwd=ROOT, capture_output=True, text=True, timeout=left
+                    command, cwd=ROOT, capture_output=True, text=True, timeout=left
                 )
                 ended, said = str(done.returncode), done.stdout + done.stderr
             except subprocess.TimeoutExpired:
                 ended, said = "time limit", ""
-            line = f"{name:24} exit {ended} after {time.monotonic() - begun:.0f} s"
+            line = f"{name:24} exit {ended} after {time.monotonic() - started:.0f} s"
             with (out / "bench.jsonl").open("a") as log:
                 log.write(json.dumps({"line": line, "text": said}) + "\n")
-    for receipt in (ROOT / "baselines").glob(f"*/{BACKEND}.json"):
-        (out / receipt.name).write_text(receipt.read_text())
+            keep(out / "baselines", begun)
     return 0
+
+
+def keep(folder: Path, begun: float) -> None:
+    """Copies the receipts that were written since `begun` (s of the clock) into a folder."""
+    if folder.resolve() == BASELINES.resolve():
+        return
+    for receipt in BASELINES.glob(f"*/{BACKEND}.json"):
+        if receipt.stat().st_mtime >= begun:
+            (folder / receipt.parent.name).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(receipt, folder / receipt.parent.name / receipt.name)
 
 
 def sanitizer(out: Path) -> int:
@@ -318,12 +333,17 @@ def main() -> int:
     parser.add_argument("out", help="folder for everything that is found")
     parser.add_argument("--budget", type=float, default=570.0, help="seconds in all")
     parser.add_argument("--backend", default=BACKEND, choices=("cuda", "vulkan"))
+    parser.add_argument(
+        "--baselines", default=BASELINES, type=Path, metavar="FOLDER",
+        help="where receipts are written, instead of baselines/; OUT/baselines has copies",
+    )  # fmt: skip
     parser.add_argument("--only", default="", help="phases, by name")
     parser.add_argument("--resume", action="store_true", help="leave out what a receipt has")
     parser.add_argument("--phase", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.backend != BACKEND:
-        os.environ["DEVICE_BACKEND"] = given.backend
+    folder = given.baselines.resolve()  # phases run in the project's folder
+    if (given.backend, folder) != (BACKEND, BASELINES.resolve()):
+        os.environ["DEVICE_BACKEND"], os.environ["DEVICE_BASELINES"] = given.backend, str(folder)
         os.execv(PYTHON, [PYTHON, *sys.argv])
     if given.phase == "few":
         return few(given.out)

@@ -11,7 +11,7 @@ from typing import Final
 from iron.errors import error
 
 RECEIPTS: Final = "baselines"
-"""The folder of receipts: what a run writes does not change what the next one measures."""
+"""The folder of a project's receipts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +22,35 @@ class Tree:
     dirty: bool = False
 
 
-def tree(folder: Path) -> Tree:
+def tree(folder: Path, receipts: Path | None = None) -> Tree:
     """The state of the work tree around `folder`; ignored files and receipts do not count.
 
-    `IRON_COMMIT` names the commit of a copy whose history did not travel with it.
+    What a run writes does not change what the next one measures: neither the project's receipts nor
+    those in the folder `receipts`. `IRON_COMMIT` names the commit of a copy whose history did not
+    travel with it.
     """
     told = os.environ.get("IRON_COMMIT")
     if told:
         return Tree(told)
     commit = git(folder, "rev-parse", "HEAD")
-    status = git(folder, "status", "--porcelain", "--", ":/", f":(exclude){RECEIPTS}")
+    left_out = [f":(exclude){RECEIPTS}", *_elsewhere(folder, receipts)]
+    status = git(folder, "status", "--porcelain", "--", ":/", *left_out)
     if status is None:  # no work tree, or no git
         return Tree("none")
     return Tree(commit.strip() if commit else "none", bool(status.strip()))
 
 
-def clean(folder: Path, allow_dirty: bool = False) -> Tree:
+def _elsewhere(folder: Path, receipts: Path | None) -> list[str]:
+    """What leaves out receipts of another folder; git refuses to hear of one outside its tree."""
+    top = git(folder, "rev-parse", "--show-toplevel") if receipts is not None else None
+    if receipts is None or top is None or not receipts.resolve().is_relative_to(top.strip()):
+        return []
+    return [f":(exclude,glob){receipts.resolve()}/*/*.json"]
+
+
+def clean(folder: Path, allow_dirty: bool = False, receipts: Path | None = None) -> Tree:
     """As `tree`; E0805 when figures would belong to no commit, unless that is allowed."""
-    found = tree(folder)
+    found = tree(folder, receipts)
     if found.dirty and not allow_dirty:
         raise error(
             "E0805",

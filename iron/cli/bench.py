@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from iron.bench import receipt, snapshot
 from iron.bench.compare import Comparison, compare
 from iron.bench.snapshot import Document
-from iron.bench.tree import Tree, clean
+from iron.bench.tree import RECEIPTS, Tree, clean
 from iron.cli.bench_table import compare_dtypes, print_rows, summary
 from iron.cli.changes import print_changes
 from iron.cli.configuration import Configuration, load
@@ -74,6 +74,15 @@ def run(
     keep: Annotated[
         bool, typer.Option("--receipt", help="Write baselines/<device>/<backend>.json.")
     ] = False,
+    baselines: Annotated[
+        Path | None,
+        typer.Option(
+            "--baselines",
+            metavar="FOLDER",
+            file_okay=False,
+            help="Where --receipt writes and --diff reads, instead of baselines/.",
+        ),
+    ] = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Compare with this device's receipt.")
     ] = False,
@@ -115,9 +124,12 @@ def run(
     checked(backend)
     if beside:
         checked(beside)
+    if baselines is not None and not (keep or diff or baseline_ref):
+        raise error("E0803", "--baselines goes with --receipt, --diff or --baseline-ref")
     resolved = load({"timeout": timeout, "memory": memory, "seed": seed})
-    folder = resolved.project or Path.cwd()
-    tree = clean(folder, allow_dirty or tune)
+    project = resolved.project or Path.cwd()
+    folder = baselines.resolve() if baselines is not None else project / RECEIPTS
+    tree = clean(project, allow_dirty or tune, folder)
     season = Season(
         campaign(resolved, backend, tuple(filter or ()), dtypes),
         cold=not warm,

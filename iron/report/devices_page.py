@@ -13,6 +13,7 @@ from typing import Any, Final
 from iron.bench import ceilings as ceilings_of
 from iron.bench.receipt import LEVELS, Receipt, receipts
 from iron.bench.snapshot import derived
+from iron.bench.tree import RECEIPTS
 from iron.emit.targets import FAMILIES
 from iron.report.units import digits, microseconds, percent, times
 
@@ -22,7 +23,8 @@ DEVICES_HEAD = """\
 # Tested devices
 
 This page is generated from the receipts in `baselines/` by `python -m iron.report.devices_page`.
-`iron bench --receipt` writes a receipt; nobody edits one.
+`iron bench --receipt` writes a receipt; nobody edits one. One that was written elsewhere, with
+`--baselines FOLDER`, counts once its `<device>/<backend>.json` is copied there.
 
 *ran here*: kernels were verified on the device and then timed. *compiled only*: the target's own
 compiler or assembler took them. *emitted only*: their text is made and checked, not compiled.
@@ -152,7 +154,7 @@ def _plain(cell: str) -> str:
 def main(arguments: list[str]) -> int:
     """Writes both pages below the given folder, or below this project's; 0."""
     root = Path(arguments[0]) if arguments else ROOT
-    found = list(receipts(root))
+    found = list(receipts(root / RECEIPTS))
     (root / "docs" / "tested-devices.md").write_text(devices(found), "utf-8")
     (root / "docs" / "performance.md").write_text(performance(found), "utf-8")
     return 0

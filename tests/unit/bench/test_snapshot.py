@@ -58,9 +58,9 @@ def test_names_for_folders():
 
 
 def test_a_receipt_lies_by_device_and_backend(tmp_path: Path):
-    path = receipt.write(tmp_path, run(row()))
-    assert path == tmp_path / "baselines" / "amd-epyc-9b14-96-core" / "cpu.json"
-    (found,) = receipt.receipts(tmp_path)
+    path = receipt.write(tmp_path / "kept", run(row()))
+    assert path == tmp_path / "kept" / "amd-epyc-9b14-96-core" / "cpu.json"
+    (found,) = receipt.receipts(tmp_path / "kept")
     assert (found.device, found.backend, found.level) == ("amd-epyc-9b14-96-core", "cpu", "ran")
 
 
@@ -129,6 +129,28 @@ def test_receipts_leave_a_tree_clean(tmp_path: Path):
         clean(project)
 
 
+def test_receipts_in_a_given_folder_leave_a_tree_clean(tmp_path: Path):
+    """Inside of the tree, where git would name its folders alone, and outside of it."""
+    git(tmp_path, "init", "own")
+    project, inside, outside = (tmp_path / name for name in ("own", "own/out", "out"))
+    (project / "a").write_text("1")
+    git(project, "add", "a")
+    git(project, "commit", "-m", "x")
+    receipt.write(inside, run(row()))
+    receipt.write(outside, run(row()))
+    assert not clean(project, receipts=inside).dirty
+    with pytest.raises(KernelError, match="--allow-dirty"):
+        clean(project, receipts=outside)  # what lies inside is nobody's receipt then
+    (inside / "amd-epyc-9b14-96-core" / "cpu.json").unlink()
+    assert not clean(project, receipts=outside).dirty
+    for other in ("out/cpu.json", "out/amd/deep/cpu.json", "out/amd/code.py", "b"):
+        (project / other).parent.mkdir(parents=True, exist_ok=True)
+        (project / other).write_text("x")
+        with pytest.raises(KernelError, match="--allow-dirty"):
+            clean(project, receipts=inside)
+        (project / other).unlink()
+
+
 def test_a_copy_without_history_is_told_its_commit(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("IRON_COMMIT", "d" * 40)
     assert clean(tmp_path) == Tree("d" * 40)
@@ -136,12 +158,14 @@ def test_a_copy_without_history_is_told_its_commit(tmp_path: Path, monkeypatch):
 
 def test_a_receipt_of_an_earlier_commit(tmp_path: Path):
     git(tmp_path, "init")
-    receipt.write(tmp_path, run(row(1e-3)))
+    kept = tmp_path / "kept"
+    receipt.write(kept, run(row(1e-3)))
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-m", "x")
-    receipt.write(tmp_path, run(row(2e-3), commit="b" * 40))
-    old = receipt.committed(tmp_path, MACHINE, "cpu", "HEAD")
+    receipt.write(kept, run(row(2e-3), commit="b" * 40))
+    old = receipt.committed(kept, MACHINE, "cpu", "HEAD")
     assert old is not None
     assert old["rows"][0]["time"]["median"] == pytest.approx(1e-3, rel=0.02)
-    assert receipt.committed(tmp_path, {"device": "other"}, "cpu", "HEAD") is None
+    assert receipt.committed(kept, {"device": "other"}, "cpu", "HEAD") is None
+    assert receipt.committed(tmp_path / "elsewhere", MACHINE, "cpu", "HEAD") is None
     assert json.loads(snapshot.text_of(old))["commit"] == "a" * 40

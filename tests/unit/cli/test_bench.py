@@ -85,10 +85,9 @@ def test_files_tables_and_snapshots(project: Path, capsys: pytest.CaptureFixture
     assert len(load(project / "out.json")["rows"]) == 4
     (receipt,) = (project / "baselines").glob("*/cpu.json")
     assert len(load(receipt)["rows"]) == 4
-    assert (
-        run(["bench", *FAST, "--compare-dtypes", "-f", "N=4096", "--diff", "--threshold", "1e9"])
-        == 0
-    )
+    against = ["--diff", "--baselines", "kept", "--threshold", "1e9"]
+    (project / "baselines").rename("kept")
+    assert run(["bench", *FAST, "--compare-dtypes", "-f", "N=4096", *against]) == 0
     line = next(t for t in capsys.readouterr().out.splitlines() if "N=4096" in t)
     assert line.count("GB/s") == 2
     assert run(["snap", "--from", "out.json", "--note", "promoted", "-o", "snap.json"]) == 0
@@ -100,6 +99,7 @@ def test_files_tables_and_snapshots(project: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_run_that_is_cut_leaves_its_receipt(project: Path, monkeypatch: pytest.MonkeyPatch):
+    """In the folder that is given: the machine may be gone with what lies elsewhere."""
     add(project, "good")
     whole = Season.run
 
@@ -108,9 +108,10 @@ def test_a_run_that_is_cut_leaves_its_receipt(project: Path, monkeypatch: pytest
         raise RuntimeError("cut")
 
     monkeypatch.setattr(Season, "run", cut)
-    assert run(["bench", *FAST, "--receipt"]) != 0
-    (receipt,) = (project / "baselines").glob("*/cpu.json")
+    assert run(["bench", *FAST, "--receipt", "--baselines", "out/kept"]) != 0
+    (receipt,) = (project / "out" / "kept").glob("*/cpu.json")
     assert len(load(receipt)["rows"]) == 1
+    assert not (project / "baselines").exists()
 
 
 def test_a_dirty_tree_is_refused(project: Path, capsys: pytest.CaptureFixture[str]):
@@ -128,6 +129,8 @@ def test_a_dirty_tree_is_refused(project: Path, capsys: pytest.CaptureFixture[st
         (["bench", "-b", "gpu"], "is not timed"),
         (["bench", *FAST, "--diff", "-f", "N=1024", "--dtypes", "f32"], "no receipt"),
         (["bench", *FAST, "-f", "absent"], "no bench matches"),
+        (["bench", *FAST, "--baselines", "out"], "--receipt, --diff or --baseline-ref"),
+        (["bench", *FAST, "--receipt", "--baselines", "mine/good.py"], "is a file"),
         (["diff", "a.json", "b.json"], "no snapshot"),
         (["snap", "--from", "a.json"], "no snapshot"),
         (["diff", "a", "b", "--only-regressions", "--only-improvements"], "leave nothing"),

@@ -6,7 +6,7 @@ import pytest
 
 from iron.bench import receipt
 from iron.bench.snapshot import document
-from iron.bench.tree import Tree
+from iron.bench.tree import RECEIPTS, Tree
 from iron.emit.targets import FAMILIES
 from iron.report.devices_page import COLUMNS, devices, main, performance
 from tests.unit.bench.rows import peer, row
@@ -20,7 +20,9 @@ TREE = Tree("c" * 40)
 )
 def test_pages_are_what_the_receipts_say(name: str, page):
     held = (ROOT / "docs" / f"{name}.md").read_text()
-    assert held == page(list(receipt.receipts(ROOT))), "run `python -m iron.report.devices_page`"
+    assert held == page(list(receipt.receipts(ROOT / RECEIPTS))), (
+        "run `python -m iron.report.devices_page`"
+    )
 
 
 def test_receipts_are_as_the_program_wrote_them():
@@ -41,15 +43,15 @@ def project(tmp_path: Path) -> Path:
     }
     rows = [row(peers=[peer(2e-3)]), row(0.5e-3, tags="f16,OP=silu", kernel="other")]
     run = document("cpu", rows, [fault], {"device": "Box 1", "llvmlite": "0.50"}, TREE)
-    receipt.write(tmp_path, run)
+    receipt.write(tmp_path / RECEIPTS, run)
     emitted = document("metal", [], [], {"device": "Apple M1"}, TREE)
-    receipt.write(tmp_path, emitted, level="emitted")
+    receipt.write(tmp_path / RECEIPTS, emitted, level="emitted")
     (tmp_path / "docs").mkdir()
     return tmp_path
 
 
 def test_every_backend_says_what_was_done_with_it(project: Path):
-    text = devices(list(receipt.receipts(project)))
+    text = devices(list(receipt.receipts(project / RECEIPTS)))
     assert "| cpu | ran here | Box 1 |" in text
     assert "| metal | emitted only | Apple M1 |" in text
     for name in FAMILIES:
@@ -59,7 +61,7 @@ def test_every_backend_says_what_was_done_with_it(project: Path):
 
 
 def test_no_row_is_dropped(project: Path):
-    text = performance(list(receipt.receipts(project)))
+    text = performance(list(receipt.receipts(project / RECEIPTS)))
     lines = [t for t in text.splitlines() if t.startswith("| ")]
     assert lines[0] == "| " + " | ".join(COLUMNS) + " |"
     assert len(lines) == 1 + 3
@@ -71,7 +73,7 @@ def test_no_row_is_dropped(project: Path):
 
 def test_what_a_fault_says_is_no_link(project: Path):
     """A page's links lead somewhere; the label of a call looks like one."""
-    text = performance(list(receipt.receipts(project)))
+    text = performance(list(receipt.receipts(project / RECEIPTS)))
     assert "x[f32]\\(N=1)" in text
     assert "](N=1)" not in text
 
