@@ -50,6 +50,17 @@ def wide(size, WIDE):
     return cdiv(size, WIDE) * WIDE
 
 
+CPU = {"BM": 32, "BN": 32}
+CUDA = {"BM": tall_side}
+HOPPER = {
+    "BM": hopper_side,
+    "BN": hopper_keys,
+    "OVERLAP": 1,
+    "PERSISTENT": 132,
+    "WIDE": hopper_wide,
+}
+
+
 @inline
 def seen(rows, cols, keys, sight):
     """Which of the first `keys` keys the queries at the places `rows` among them see.

@@ -9,8 +9,7 @@ bands, Beltagy et al. 2020 (arXiv:2004.05150).
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, hopper_wide
-from iron.kernels.attention_tiles import tall_side, tile_side
+from iron.kernels.attention_tiles import CPU, CUDA, HOPPER, attend, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import groups, i32, kernel, minimum, require, u32
 
@@ -20,17 +19,7 @@ T = dtypes("T", f32, f16, bf16)
 
 @kernel(
     choose={"BANDED": [False, True]},
-    schedule={
-        "cpu": {"BM": 32, "BN": 32},
-        "cuda": {"BM": tall_side},
-        "sm_90": {
-            "BM": hopper_side,
-            "BN": hopper_keys,
-            "OVERLAP": 1,
-            "PERSISTENT": 132,
-            "WIDE": hopper_wide,
-        },
-    },
+    schedule={"cpu": CPU, "cuda": CUDA, "sm_90": HOPPER},
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
 )
 def sdpa_bidirectional(

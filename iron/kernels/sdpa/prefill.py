@@ -9,8 +9,7 @@ Gimelshein 2018 (arXiv:1805.02867); grouped heads, g = h * G / H, Ainslie et al.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, hopper_keys, hopper_queries, hopper_wide
-from iron.kernels.attention_tiles import tall_side, tile_side
+from iron.kernels.attention_tiles import CPU, CUDA, HOPPER, attend, hopper_queries, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u8, u32
 
@@ -21,17 +20,7 @@ T = dtypes("T", f32, f16, bf16)
 @kernel(
     variants={"CAUSAL": [False, True]},
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
-    schedule={
-        "cpu": {"BM": 32, "BN": 32},
-        "cuda": {"BM": tall_side},
-        "sm_90": {
-            "BM": hopper_queries,
-            "BN": hopper_keys,
-            "OVERLAP": 1,
-            "PERSISTENT": 132,
-            "WIDE": hopper_wide,
-        },
-    },
+    schedule={"cpu": CPU, "cuda": CUDA, "sm_90": HOPPER | {"BM": hopper_queries}},
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
 )
 def sdpa_prefill(

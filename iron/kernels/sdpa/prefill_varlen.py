@@ -7,8 +7,7 @@ Source: as `sdpa_prefill`; the offsets of packed sequences are those of Dao 2023
 
 import numpy as np
 
-from iron.kernels.attention_tiles import attend, hopper_keys, hopper_side, hopper_wide
-from iron.kernels.attention_tiles import tile_side
+from iron.kernels.attention_tiles import CPU, HOPPER, attend, tile_side
 from iron.kernels.sdpa.prefill import attention
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import groups, i32, kernel, require, u32
@@ -19,16 +18,7 @@ T = dtypes("T", f32, f16, bf16)
 
 @kernel(
     variants={"CAUSAL": [False, True]},
-    schedule={
-        "cpu": {"BM": 32, "BN": 32},
-        "sm_90": {
-            "BM": hopper_side,
-            "BN": hopper_keys,
-            "OVERLAP": 1,
-            "PERSISTENT": 132,
-            "WIDE": hopper_wide,
-        },
-    },
+    schedule={"cpu": CPU, "sm_90": HOPPER},
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128]},
 )
 def sdpa_prefill_varlen(
