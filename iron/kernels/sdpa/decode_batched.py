@@ -213,6 +213,10 @@ MODES = ["plain", "sink", "softcap", "window", "one"]
     B=[3], H=[9], G=[3], F=[21], L=[101], D=[25], E=[41], P=[3], MODE=MODES, BM=[16], BN=[16],
     T=[f32], tol={"part": ATTN, "stat": RED("L")},
 )  # fmt: skip
+@sdpa_decode_divided.case(
+    B=[3], H=[9], G=[3], F=[21], L=[101], D=[24], E=[40], P=[3], MODE=["sink"],
+    T=[f16, bf16], tol={"part": ATTN.rounded(T), "stat": RED("L")},
+)  # fmt: skip
 def _(rng, B, H, G, F, L, D, E, MODE):
     return folded(rng, B, H, G, F, L, D, E, MODE)
 
