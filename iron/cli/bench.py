@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -21,7 +21,7 @@ from iron.cli.configuration import Configuration, load
 from iron.cli.output import JsonFlag, console, print_json
 from iron.cli.test import worker_command
 from iron.cli.tune import search
-from iron.errors import error
+from iron.errors import KernelError, error
 from iron.report.bench_page import page
 from iron.runtime import tune as tuning
 from iron.runtime.driver import BACKENDS
@@ -36,6 +36,7 @@ SILENCE = 300.0
 """Seconds of silence after which a bench counts as hanging: a peer's compiler is silent long."""
 
 UNTIMED = tuple(b for b in BACKENDS if b == "interp" or "-text" in b)
+NO_MATCH = "no bench matches; `iron bench --list` names all"
 QUICK = {"least": 5, "most": 5, "seconds": 0.0}
 
 
@@ -72,7 +73,7 @@ def run(
         typer.Option("--report", metavar="FILE.html", help="Write a page with a roofline plot."),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--receipt", help="Write baselines/<device>/<backend>.json.")
+        bool, typer.Option("--receipt", help="Write `baselines/<device>/<backend>.json`.")
     ] = False,
     baselines: Annotated[
         Path | None,
@@ -80,7 +81,7 @@ def run(
             "--baselines",
             metavar="FOLDER",
             file_okay=False,
-            help="Where --receipt writes and --diff reads, instead of baselines/.",
+            help="Where --receipt writes and --diff reads, instead of `baselines`.",
         ),
     ] = None,
     diff: Annotated[
@@ -101,6 +102,9 @@ def run(
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="With --tune: search what is known, too.")
+    ] = False,
+    named: Annotated[
+        bool, typer.Option("--list", help="Name the benches that match; nothing is timed.")
     ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Five turns: to see that it works, not how fast.")
@@ -124,19 +128,20 @@ def run(
     checked(backend)
     if beside:
         checked(beside)
-    if baselines is not None and not (keep or diff or baseline_ref):
-        raise error("E0803", "--baselines goes with --receipt, --diff or --baseline-ref")
     resolved = load({"timeout": timeout, "memory": memory, "seed": seed})
-    project = resolved.project or Path.cwd()
-    folder = baselines.resolve() if baselines is not None else project / RECEIPTS
-    tree = clean(project, allow_dirty or tune, folder)
     season = Season(
         campaign(resolved, backend, tuple(filter or ()), dtypes),
         cold=not warm,
         peers=tuple(peer or ()),
         beside=beside,
         limits=QUICK if quick else {},
+        tune=tune and named,
     )
+    if named:
+        _names(season, json)
+    project = resolved.project or Path.cwd()
+    folder = _folder(project, baselines, wanted=keep or diff or baseline_ref is not None)
+    tree = clean(project, allow_dirty or tune, folder)
     if tune or tuning.mode() == "on":
         _tune(replace(season, again=again), json, tune)
     kept = (lambda part: receipt.write(folder, part)) if keep else None
@@ -156,6 +161,36 @@ def run(
         raise typer.Exit(2)
     if found["faults"] or (changes and changes.of("slower")):
         raise typer.Exit(1)
+
+
+def _folder(project: Path, given: Path | None, wanted: bool) -> Path:
+    """The folder of receipts. Errors: E0803 where one is given and nothing asks for it."""
+    if given is None:
+        return project / RECEIPTS
+    if not wanted:
+        raise error("E0803", "--baselines goes with --receipt, --diff or --baseline-ref")
+    return given.resolve()
+
+
+def _names(season: Season, json: bool) -> NoReturn:
+    """Prints what would be timed, a line each; ends the command."""
+    try:
+        found = list(season.named())
+    except Lost as lost:
+        raise _unlisted(lost) from None
+    names, faults = [t.name for t in found if not t.kind], [_fault(t) for t in found if t.kind]
+    if json:
+        print_json({"schema": 1, "benches": names, "faults": faults})
+    else:
+        for name in names or [NO_MATCH]:
+            console().print(name, markup=False, soft_wrap=True)
+        for fault in faults:
+            console(stderr=True).print(f"{fault['kernel']}: {fault['text']}", markup=False)
+    raise typer.Exit(1 if faults else 0 if names else 2)
+
+
+def _unlisted(lost: Lost) -> KernelError:
+    return error("E0803", "the kernels cannot be listed", notes=(lost.text,))
 
 
 def _tune(season: Season, json: bool, last: bool) -> None:
@@ -235,7 +270,7 @@ def collect(
                 if shown:
                     out.print(f"{timed.name}: {summary(timed.row)}", markup=False)
         except Lost as lost:
-            raise error("E0803", "the kernels cannot be listed", notes=(lost.text,)) from None
+            raise _unlisted(lost) from None
     return snapshot.document(season.backend, rows, faults, machine, tree, note)
 
 
@@ -266,7 +301,7 @@ def _changes(
 def _print(found: Document, changes: Comparison | None, verbose: int, side_by_side: bool) -> None:
     out = console()
     if not found["rows"] and not found["faults"]:
-        out.print("no bench matches; `iron inspect` lists the kernels")
+        out.print(NO_MATCH)
         return
     if side_by_side:
         compare_dtypes(found)

@@ -61,10 +61,18 @@ class Season:
         campaign = self.campaign
         with Worker(campaign.command(self.backend), campaign.limits) as worker:
             for module in self._modules(worker):
-                for timed in self._module(worker, module):
+                for blank, index in self._listed(worker, module):
+                    timed = blank if index is None else self._point(worker, module, index, blank)
                     yield timed
                     if campaign.fail_fast and timed.row is None:
                         return
+
+    def named(self) -> Iterator[Timed]:
+        """What `run` would time, without rows; with a kind, what cannot be listed."""
+        with Worker(self.campaign.command(self.backend), self.campaign.limits) as worker:
+            for module in self._modules(worker):
+                for blank, _ in self._listed(worker, module):
+                    yield blank
 
     def _modules(self, worker: Worker) -> list[str]:
         answers = worker.ask({"do": "modules", "packages": self.campaign.packages})
@@ -72,21 +80,21 @@ class Season:
             raise Lost("error", answers[-1]["text"])
         return [a["name"] for a in answers]
 
-    def _module(self, worker: Worker, module: str) -> Iterator[Timed]:
+    def _listed(self, worker: Worker, module: str) -> Iterator[tuple[Timed, int | None]]:
+        """The chosen benches of a module and their numbers; none where one cannot be listed."""
         request = {"do": "benches", "module": module, "dtypes": self.campaign.dtypes}
         listed, fault = ask(worker, request)
         if fault is not None:
-            yield Timed(self.backend, module, "", "", kind=fault[0], text=fault[1])
+            yield Timed(self.backend, module, "", "", kind=fault[0], text=fault[1]), None
         for point in listed:
             if point["type"] == "suite":
                 if self.campaign.chosen(point["kernel"]):
-                    yield Timed(
-                        self.backend, point["kernel"], "", "", kind="suite", text=point["text"]
-                    )
+                    blank = Timed(self.backend, point["kernel"], "", "")
+                    yield replace(blank, kind="suite", text=point["text"]), None
                 continue
             blank = Timed(self.backend, point["kernel"], point["tags"], point["shape"])
             if self.campaign.chosen(blank.name) and (point["space"] > 1 or not self.tune):
-                yield self._point(worker, module, point["index"], blank)
+                yield blank, point["index"]
 
     def _point(self, worker: Worker, module: str, index: int, blank: Timed) -> Timed:
         without: list[str] = []

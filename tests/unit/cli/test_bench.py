@@ -114,6 +114,21 @@ def test_a_run_that_is_cut_leaves_its_receipt(project: Path, monkeypatch: pytest
     assert not (project / "baselines").exists()
 
 
+def test_names_of_what_would_be_timed(project: Path, capsys: pytest.CaptureFixture[str]):
+    """Without a device, in a tree with changes; what cannot be listed is told beside."""
+    add(project, "good")
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    command = ["bench", "--list", "-b", "cuda"]
+    assert run([*command, "-f", "good[f16](N=*", "-f", "good[f32](N=1024"]) == 0
+    named = ["good[f32](N=1024)", "good[f16](N=1024)", "good[f16](N=4096)"]
+    assert capsys.readouterr().out.split() == named
+    (project / "mine" / "broken.py").write_text("raise RuntimeError('torn')")
+    assert run([*command, "--dtypes", "f32", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["benches"] == ["good[f32](N=1024)", "good[f32](N=4096)"]
+    assert [(f["kernel"], "torn" in f["text"]) for f in found["faults"]] == [("mine.broken", True)]
+
+
 def test_a_dirty_tree_is_refused(project: Path, capsys: pytest.CaptureFixture[str]):
     add(project, "good")
     subprocess.run(["git", "init", "--quiet"], check=True)
