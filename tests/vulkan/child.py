@@ -1,7 +1,7 @@
 """What a process of its own does on the software device at one lane width.
 
     python -m tests.vulkan.child WHAT ..
-    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | conversions | ways
+    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | ways
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -19,23 +19,19 @@ from typing import Any
 import numpy as np
 
 import iron
-from iron.backends.spirv import bfloat, guarded
+from iron.backends.spirv import guarded
 from iron.backends.spirv.encode import Encoder
 from iron.check.cases import Runner, check, run_case
 from iron.check.expand import expand
 from iron.check.generate import generate
 from iron.check.generate.agree import DEVICE_ROADS, agree
-from iron.dtypes import bf16, f32, i32, i64, u32, u64
+from iron.dtypes import f32, i32
 from iron.errors import KernelError
 from iron.ir.core import Kernel, Op
-from iron.ir.scalar import quiet
 from iron.ir.types import tensor
-from iron.kernels.ops.cast import cast
-from iron.lang import In, Out, dims, dtypes, each, kernel
 from iron.runtime.driver import driver
 from iron.runtime.drivers.vulkan import VulkanDriver, launch, memory
 from iron.runtime.drivers.vulkan.hazards import Hazards
-from iron.runtime.drivers.vulkan.measure import bfloat_operands
 from iron.runtime.drivers.vulkan.pipeline import Row
 from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
@@ -44,14 +40,6 @@ from tests.unit.backends.spirv.test_latency import looked_up
 from tests.unit.ir.handmade import Handmade
 
 encoding = sys.modules[Encoder.__module__]
-T, (N,) = dtypes("T", i32, u32, i64, u64), dims("N")
-
-
-@kernel
-def there_and_back(x: In[T, N], y: Out[T, N]):
-    """y = x rounded to a float."""
-    (i,) = each(N)
-    y[i] = x[i].to(f32).to(T)
 
 
 def library() -> dict[str, Any]:
@@ -332,49 +320,6 @@ def writes() -> dict[str, Any]:
     return {"sums": sums, **said(listener)}
 
 
-# --- numbers --------------------------------------------------------------------------------------
-
-
-def integers() -> dict[str, Any]:
-    """Integers that become floats and integers again, beside the interpreter's; `control` names the
-    types that go wrong where the float is not hidden.
-    """
-
-    def wrong(opened: VulkanDriver) -> list[str]:
-        out = []
-        for dtype in (i32, u32, i64, u64):
-            bits = np.random.default_rng(3).bytes(256 * dtype.bytes)
-            x = np.frombuffer(bits, dtype.np) >> np.arange(256, dtype=dtype.np) % 32
-            made = [np.zeros_like(x) for _ in range(2)]
-            for backend, y in zip(("interp", opened), made, strict=True):
-                with iron.use(backend):
-                    there_and_back(x=x, y=y)
-            out += [] if np.array_equal(*made) else [str(dtype)]
-        return out
-
-    faults = wrong(VulkanDriver())
-    with changed(Encoder, "hidden", lambda self, value: value):
-        return {"faults": faults, "control": wrong(VulkanDriver())}
-
-
-def bfloats() -> dict[str, Any]:
-    """Numbers of all kinds as bf16, in words; `control` counts those that go wrong where no NaN
-    is looked for: one of the numbers beside it makes a thread look."""
-    x = np.tile(bfloat_operands(), 4)
-
-    def wrong(opened: VulkanDriver) -> int:
-        y = np.zeros(x.shape, bf16.np)
-        with iron.use(opened):
-            cast(x=x, y=y)
-        with quiet():
-            same = y.view(np.uint16) == x.astype(bf16.np).view(np.uint16)
-            return int(np.count_nonzero(~(same | np.isnan(x) & np.isnan(y))))
-
-    faults = wrong(VulkanDriver())
-    with changed(bfloat, "_quieted", lambda e, sources: sources):
-        return {"faults": faults, "control": wrong(VulkanDriver())}
-
-
 # --- other ways of the driver ---------------------------------------------------------------------
 
 
@@ -418,7 +363,6 @@ def main() -> None:
         "controls": controls,
         "again": again,
         "writes": writes,
-        "conversions": lambda: {"integers": integers(), "bfloats": bfloats()},
         "ways": ways,
     }
     print(json.dumps(answers[what]()))

@@ -83,13 +83,18 @@ def test_small_writes_come_in_order():
     assert found["messages"] == []
 
 
-def test_conversions_are_right_where_compilers_or_bits_are_not():
-    """Mesa takes integers that were floats for what they were; NaN overflows when it is rounded."""
-    found = child(16, "conversions")
+def test_numbers_are_right_where_compilers_or_bits_are_not():
+    """Mesa takes integers that were floats for what they were, and fuses no product with a sum; NaN
+    overflows when it is rounded."""
+    found = child(16, module="numbers")
     assert found["integers"]["faults"] == []
     assert found["integers"]["control"] != []
     assert found["bfloats"]["faults"] == 0
     assert found["bfloats"]["control"] > 0
+    assert found["sums"]["faults"] == 0
+    assert found["sums"]["control"] > 100
+    assert found["extremes"]["faults"] == 0
+    assert found["extremes"]["control"] > 0
 
 
 def test_roads_that_other_devices_need():

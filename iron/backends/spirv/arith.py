@@ -15,7 +15,7 @@ from iron.backends.spirv.joins import joined_word
 from iron.backends.spirv.register import wrapped
 from iron.backends.spirv.words import Code, Glsl
 from iron.dtypes import DType
-from iron.ir.core import Op
+from iron.ir.core import Op, Value, const_of, is_const
 from iron.ir.types import element
 
 if TYPE_CHECKING:
@@ -87,22 +87,34 @@ def _copysign(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
 
 
 def _extreme(less: bool, nan: int) -> Spelling:
-    """a where it is the extreme or operand `nan` is NaN, else b."""
+    """a where it is the extreme or operand `nan` is NaN, else b.
+
+    One comparison tells both where the other operand is a constant, which is no NaN.
+    """
     codes = {
         "f": Code.FOrdLessThan if less else Code.FOrdGreaterThan,
         "i": Code.SLessThan if less else Code.SGreaterThan,
         "u": Code.ULessThan if less else Code.UGreaterThan,
     }
+    either = Code.FUnordLessThan if less else Code.FUnordGreaterThan
 
     def spell(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
         m, (a, b) = e.m, args
+        known = [_is_number(v) for v in op.args]
+        if dtype.kind == "f" and known[1 - nan]:
+            return m.select(m.test(either, a, b), a, b)
         first = m.test(codes[dtype.kind], a, b)
-        if dtype.kind == "f":
+        if dtype.kind == "f" and not known[nan]:
             unordered = m.test(Code.FUnordNotEqual, args[nan], args[nan])
             first = m.test(Code.LogicalOr, first, unordered)
         return m.select(first, a, b)
 
     return spell
+
+
+def _is_number(value: Value) -> bool:
+    """Whether a value is known to be no NaN."""
+    return is_const(value) and const_of(value) == const_of(value)
 
 
 def _where(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:

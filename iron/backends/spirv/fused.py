@@ -24,30 +24,21 @@ def fma(e: Encoder, dtype: DType, op: Op, args: Sequence[int]) -> int:
 
 
 def _through_f64(m: Module, args: Sequence[int]) -> int:
-    """The exact product in f64, and its sum with c rounded to odd: one rounding to f32 is left."""
+    """The exact product in f64, and its sum with c rounded to odd: one rounding to f32 is left.
+
+    Boldo and Melquiond 2008 (doi:10.1109/TC.2007.70819): an inexact sum is cut towards zero and
+    gets an odd last bit. What it lost is no number where the sum is none.
+    """
     a, b, c = (m.put(Code.FConvert, m.f64, x) for x in args)
     product = m.exact(m.op(Code.FMul, a, b))
     total = m.exact(m.op(Code.FAdd, product, c))
     lost = _lost(m, product, c, total)
-    zero = m.real64(0.0)
-    infinite = m.real64(float("inf"))
-    inexact = m.test(Code.FUnordNotEqual, lost, zero)
-    for value in (lost, total):
-        size = m.glsl(Glsl.FAbs, value)
-        inexact = m.test(Code.LogicalAnd, inexact, m.test(Code.FOrdLessThan, size, infinite))
-    inexact = m.test(Code.LogicalAnd, inexact, m.test(Code.FUnordNotEqual, total, zero))
-    bits = m.put(Code.Bitcast, m.u64, total)
-    odd = m.op(Code.BitwiseAnd, bits, m.number(1, m.u64))
-    even = m.test(Code.IEqual, odd, m.number(0, m.u64))
-    rounds = m.test(Code.LogicalAnd, inexact, even)
-    outwards = m.test(
-        Code.LogicalEqual,
-        m.test(Code.FOrdGreaterThan, lost, zero),
-        m.test(Code.FOrdGreaterThan, total, zero),
-    )
-    step = m.select(outwards, m.number(1, m.u64), m.number(-1, m.u64))
-    moved = m.put(Code.Bitcast, m.f64, m.op(Code.IAdd, bits, step))
-    return m.put(Code.FConvert, m.f32, m.select(rounds, moved, total))
+    inexact = m.test(Code.FOrdGreaterThan, m.glsl(Glsl.FAbs, lost), m.real64(0.0))
+    bits, others = (m.put(Code.Bitcast, m.u64, x) for x in (total, lost))
+    signs = m.op(Code.BitwiseXor, bits, others)
+    beyond = m.op(Code.ShiftRightArithmetic, signs, m.number(63, m.u64))  # -1 where |total| grew
+    cut = m.op(Code.BitwiseOr, m.op(Code.IAdd, bits, beyond), m.number(1, m.u64))
+    return m.put(Code.FConvert, m.f32, m.put(Code.Bitcast, m.f64, m.select(inexact, cut, bits)))
 
 
 def _lost(m: Module, product: int, c: int, total: int) -> int:

@@ -88,7 +88,9 @@ class Code(IntEnum):
     FOrdEqual = 180
     FUnordNotEqual = 183
     FOrdLessThan = 184
+    FUnordLessThan = 185
     FOrdGreaterThan = 186
+    FUnordGreaterThan = 187
     FOrdLessThanEqual = 188
     FOrdGreaterThanEqual = 190
     ShiftRightLogical = 194

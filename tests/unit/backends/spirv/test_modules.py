@@ -104,6 +104,14 @@ def test_fast_functions_are_the_devices_where_it_has_them():
     assert bodies.count("Fma") > 8
 
 
+def test_an_extreme_beside_a_constant_is_one_comparison():
+    """silu has two for each of four neighbours; -104 is no NaN."""
+    wide, *_ = forms_of("unary", "f32", OP="silu")
+    assert wide.count("OpFUnordGreaterThan") == 8
+    assert wide.count("OpFUnordNotEqual") == wide.count("OpLogicalOr") == 0
+    assert wide.count("OpSelect ") == 12  # and one for the sign
+
+
 def test_collectives_outside_loops_have_one_barrier_each():
     sums, *_ = forms_of("layer_norm", "f32", USUAL)
     assert sums.count("OpControlBarrier") == 2
