@@ -15,6 +15,7 @@ import numpy as np
 
 from iron.analysis.zeros import signless
 from iron.backends.spirv import arguments, indices
+from iron.backends.spirv.aliased import aliased
 from iron.backends.spirv.folding import COLLECTIVES, folded, where_there_is_one
 from iron.backends.spirv.modes import float_modes
 from iron.backends.spirv.module import Module, Words
@@ -378,7 +379,7 @@ class Encoder:
 
     def _parameters(self) -> None:
         touched = arguments.touched(self.kernel)
-        written = self._written()
+        written, shared = self._written(), aliased(self.kernel)
         for param, value in zip(self.kernel.params, self.kernel.body.params, strict=True):
             t = param.type
             if not isinstance(t, Tensor):
@@ -391,6 +392,8 @@ class Encoder:
                     decorations.append(Decoration.NonWritable)
                 elif self._exchanged(value) and not self.opaque:
                     decorations.append(Decoration.Coherent)
+                if value in shared:
+                    decorations.append(Decoration.Aliased)
                 self._variables(value, param.name, t.elem, decorations)
 
     def _variables(
@@ -399,7 +402,7 @@ class Encoder:
         """A variable for the elements of a tensor, and one for each size of word it is moved in."""
         ops = (op for op in self.kernel.body.walk() if value in op.args)
         sizes = sorted({self.wide.get(op, 0) for op in ops})
-        if len(sizes) > 1:
+        if len(sizes) > 1 and Decoration.Aliased not in decorations:
             decorations.append(Decoration.Aliased)
         for size in sizes:
             if size:
