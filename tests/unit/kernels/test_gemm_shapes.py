@@ -18,6 +18,7 @@ from iron.ir.host import evaluate
 from iron.kernels.gemm.gemm import gemm, operands
 from iron.lang import DOT, bf16, f16, f32
 from iron.lang.suite import Case
+from iron.runtime.driver import driver
 from iron.runtime.drivers.cpu import CpuDriver
 from tests.unit.front.trial import read
 
@@ -94,6 +95,56 @@ SPACE = [
 def test_every_schedule_computes_the_same(case: ConcreteCase, road: str):
     verdict = run_case(case, road)
     assert verdict.ok or verdict.refused == "E0501", verdict.message
+
+
+def covering() -> list[ConcreteCase]:
+    """Schedules in which every two values of two keys meet (the rows of an orthogonal array)."""
+    BM, BN, BK, STAGES = gemm.tune.values()
+    out: list[ConcreteCase] = []
+    for i, j in every(range(len(BM)), range(len(BN))):
+        chosen = {
+            "BM": BM[i],
+            "BN": BN[j],
+            "BK": BK[(i + j) % 3],
+            "STAGES": STAGES[(i + 2 * j) % 3],
+        }
+        number = 3 * (i + 2 * j) + 1 + (i + j) % 2  # 16 bits, which matrices multiply
+        out.append(cased(70, 150, 97, number, **chosen))
+    return out
+
+
+ARRAY = covering()
+
+
+def test_all_values_of_a_schedule_meet():
+    keys = list(gemm.tune)
+    for i, one in enumerate(keys):
+        for two in keys[i + 1 :]:
+            met = {(c.axes[one], c.axes[two]) for c in ARRAY}
+            assert met == set(every(gemm.tune[one], gemm.tune[two]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("road", TEXTS)
+@pytest.mark.parametrize("case", ARRAY, ids=lambda c: c.label)
+def test_schedules_on_text(case: ConcreteCase, road: str):
+    scheduled(case, road)
+
+
+@pytest.mark.slow
+@pytest.mark.device("vulkan")
+@pytest.mark.parametrize("case", ARRAY, ids=lambda c: c.label)
+def test_schedules_on_vulkan(case: ConcreteCase):
+    scheduled(case, "vulkan")
+
+
+def scheduled(case: ConcreteCase, road: str) -> None:
+    """The case passes, unless its tiles are more than a group of the road holds."""
+    verdict = run_case(case, road)
+    assert verdict.ok or verdict.refused == "E0501", verdict.message
+    held = sum(case.axes[n] for n in ("BM", "BN")) * (case.axes["BK"] + 8) * 2 * case.axes["STAGES"]
+    room = driver(road).target().shared_bytes
+    assert verdict.ok or held > room, f"{held} bytes of tiles, {room} of a group"
 
 
 def test_most_schedules_fit():
