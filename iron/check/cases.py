@@ -17,12 +17,16 @@ from iron.check.prepare import Prepared, prepare
 from iron.check.tolerance import CaseError, compare
 from iron.errors import KernelError
 
+SIMD = 32
+"""Lanes of the targets whose threads a case may name; some have 64."""
+
 Runner = Callable[[Declared, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a case: `status` is `pass`, `fail` or `inapplicable` (a require did not hold).
+    """What came of a case: `status` is `pass`, `fail`, `inapplicable` (a require did not hold) or
+    `elsewhere` (it names threads that the target has no simdgroups for, and others have).
 
     `worst` is the largest error over its bound (1 is the limit) over all outputs. `refused` is the
     id of the error with which the kernel refused the call, if it did.
@@ -67,6 +71,8 @@ def run_case(case: ConcreteCase, backend: str | Runner, seed: int = 0) -> Verdic
     except KernelError as refused:
         if refused.id == "E0702" and case.choice:
             return Verdict(case.label, "inapplicable", message=refused.diagnostic.message)
+        if refused.id == "E0301" and "THREADS" in case.consts and case.fits(SIMD):
+            return Verdict(case.label, "elsewhere", message=refused.diagnostic.message)
         return Verdict(case.label, "fail", message=str(refused), refused=refused.id)
     return judge(case.label, prepared)
 

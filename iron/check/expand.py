@@ -44,6 +44,11 @@ class ConcreteCase:
         given = {**self.axes, **self.formats, **self.variant, **self.choice}
         return {k: v for k, v in given.items() if isinstance(signature.get(k), ConstSpec)}
 
+    def fits(self, simd: int) -> bool:
+        """False when the case names threads that are no whole simdgroups of `simd` lanes."""
+        threads = self.consts.get("THREADS", simd)
+        return threads == 1 or threads % simd == 0
+
 
 def _named(value: Any) -> str:
     return str(getattr(value, "name", value))

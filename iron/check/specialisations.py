@@ -39,9 +39,12 @@ def specialisations(
 
 
 def specialise(case: ConcreteCase, prepared: Prepared, target: Target) -> Specialised | None:
-    """What a call at `case` runs on `target`; None where its requirements refuse the sizes."""
+    """What a call at `case` runs on `target`; None where its requirements refuse the sizes or it
+    names threads that are no whole simdgroups there."""
     declared = case.kernel
     assert isinstance(declared, KernelFunction)
+    if not case.fits(target.simd):
+        return None
     offered = declared.choices(target.family)
     if case.choice and not any(case.choice.items() <= c.items() for c in offered):
         return None

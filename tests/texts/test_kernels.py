@@ -26,8 +26,14 @@ def test_the_library_is_read():
 
 def fits(case: ConcreteCase, text: str) -> bool:
     """A case that names its own threads runs where they are whole simdgroups."""
-    threads = case.consts.get("THREADS", 64)
-    return threads == 1 or threads % (64 if text == "hip-text-64" else 32) == 0
+    return case.fits(64 if text == "hip-text-64" else 32)
+
+
+def test_every_case_is_for_32_lanes_and_every_kernel_has_some_for_64():
+    for name, declared in KERNELS.items():
+        cases = expand(declared)
+        assert all(case.fits(32) for case in cases), name
+        assert any(case.fits(64) for case in cases), name
 
 
 def spread(name: str) -> tuple[ConcreteCase, str]:
@@ -69,8 +75,7 @@ def test_no_case_is_refused_for_its_width(name: str):
     """On waves of 64 lanes a call runs what it runs elsewhere, or another of its choices."""
     if not isinstance(KERNELS[name], KernelFunction):
         return
-    cases = [c for c in expand(KERNELS[name]) if fits(c, "hip-text-64")]
-    found = specialisations(cases, [GFX942])
+    found = specialisations(expand(KERNELS[name]), [GFX942])
     assert [f"{case.label}: {f}" for case, _, f in found if isinstance(f, KernelError)] == []
 
 

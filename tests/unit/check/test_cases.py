@@ -5,10 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import iron
 from iron.check.cases import check, expand, run_case, weakness
 from iron.check.prepare import prepare
+from iron.check.specialisations import specialise
 from iron.check.tolerance import CaseError
+from iron.kernels.sdpa.decode import sdpa_decode
 from iron.lang import ELT, EXACT, RED, In, Out, Packed, dims, f32, formats, kernel, partial, u8, u32
+from iron.runtime.drivers.interp import InterpreterDriver
+from iron.targets.amd import GFX942, GFX1100
 from tests.unit.check.scaled import declare, right, truth
 
 
@@ -189,6 +194,24 @@ def test_an_error_of_the_kernel_is_a_failure_with_its_text():
     case = expand(k)[0]
     verdict = run_case(replace(case, choice={}, axes={**case.axes, "VEC": 4}), backend)
     assert (verdict.status, "E0702" in verdict.message) == ("fail", True)
+
+
+def on_lanes(simd):
+    def run(kernel, arguments):
+        with iron.use(InterpreterDriver(simd=simd)):
+            kernel(**arguments)
+
+    return run
+
+
+def test_threads_without_simdgroups_on_a_target_are_elsewhere():
+    """A case of a group of 32 threads is no fault of a target with waves of 64."""
+    named = next(c for c in expand(sdpa_decode) if c.consts.get("THREADS") == 32)
+    assert [run_case(named, on_lanes(n)).status for n in (32, 64)] == ["pass", "elsewhere"]
+    assert specialise(named, prepare(named), GFX942) is None
+    assert specialise(named, prepare(named), GFX1100) is not None
+    nowhere = replace(named, axes={**named.axes, "THREADS": 33})
+    assert run_case(nowhere, on_lanes(64)).status == "fail"
 
 
 def test_partial_outputs_compare_what_the_oracle_states():
