@@ -1,7 +1,7 @@
-"""The test mode of the IR: an `Op` or `Value` that is written twice fails the test.
+"""What holds for every test: ops and values are write-once, garbage is collected seldom.
 
 Passes build new objects and never change old ones; the objects themselves do not check that, for
-speed, so every test runs with classes that do.
+speed, so every test runs with classes that do: an `Op` or `Value` that is written twice fails it.
 """
 
 from collections.abc import Generator
@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from iron.ir.core import Op, Value
+from iron.worker.garbage import seldom_collected
 
 # What may be filled in once after construction, while it is empty.
 FILLED_LATER = {Op: frozenset[str](), Value: frozenset({"name"})}
+
+
+def pytest_configure() -> None:
+    """In every process that collects or runs tests."""
+    seldom_collected()
 
 
 def sealed(cls: Any, later: frozenset[str]) -> type:

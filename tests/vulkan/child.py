@@ -36,6 +36,7 @@ from iron.runtime.drivers.vulkan.pipeline import Row
 from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
 from iron.worker.discover import kernels, modules
+from iron.worker.garbage import seldom_collected
 from tests.unit.backends.spirv.test_latency import looked_up
 from tests.unit.ir.handmade import Handmade
 
@@ -354,6 +355,7 @@ def ways() -> dict[str, Any]:
 
 def main() -> None:
     """One of the functions above, by name."""
+    seldom_collected()
     what, *rest = sys.argv[1:]
     numbers = [int(r) for r in rest if r.isdecimal()]
     answers: dict[str, Callable[[], dict[str, Any]]] = {

@@ -16,6 +16,7 @@ from iron.bench.verify import allowance, difference
 from iron.check.prepare import arguments, given, output_dtype, prepare
 from iron.lang.suite import Bench, Case
 from iron.quant.tensor import QTensor
+from iron.runtime.device import report
 from iron.worker import discover
 
 pytestmark = pytest.mark.slow
@@ -79,6 +80,7 @@ def installed(compiled: bool) -> list[Any]:
         pytest.param(p, device, id=f"{p.name} {p.kernel} {device}")
         for library in libraries()
         for device in DEVICES
+        if report(device).ready  # asking a library about another device loads it
         if library.version(device)
         for p in library.peers
         if (p.name == COMPILED) == compiled and p.kernel in KERNELS  # a ceiling is of no kernel
