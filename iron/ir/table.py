@@ -39,6 +39,7 @@ class Trait(IntFlag):
     TERMINATOR = auto()
     TILE = auto()  # `iron.tiles` replaces it by ops of threads before any backend
     EXPANDED = auto()  # replaced by its body in IR before any backend, the interpreter included
+    HINT = auto()  # changes nothing but speed: it is kept, and orders nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ def sliced(block: Block, effect: Callable[[Op], bool]) -> Block:
 
 def writes(op: Op) -> bool:
     """True for an op that does more than make its results."""
-    return op.row.has(Trait.WRITES)
+    return op.row.has(Trait.WRITES) or op.row.has(Trait.HINT)
 
 
 class Liveness:

@@ -33,6 +33,7 @@ _TRAITS = {
     Trait.COLLECTIVE: "collective",
     Trait.READS: "reads",
     Trait.WRITES: "writes",
+    Trait.HINT: "a hint",
 }
 
 HEAD = """\

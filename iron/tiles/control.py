@@ -10,6 +10,7 @@ from iron.tiles import compute, opaque
 from iron.tiles.ahead import Ahead
 from iron.tiles.early import Early
 from iron.tiles.emitter import Emitter
+from iron.tiles.hints import Hints
 from iron.tiles.slots import Slots
 from iron.tiles.storage import Private
 
@@ -39,9 +40,9 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
         for one, start in zip(early, starts, strict=True):
             following += one.turn(counter, (high, step), rest[: len(start)])
             rest = rest[len(start) :]
-            e.fetched |= set(one.reads)
+            e.fetched |= set(one.done)
         body(e, block)
-        e.fetched -= {read for one in early for read in one.reads}
+        e.fetched -= {read for one in early for read in one.done}
         ends = [e.values[block.yielded[0]]] if stop else []
         ends += [*tiles.turn(carried(op)), *following]
         e.turned.pop()
@@ -55,7 +56,7 @@ def loop(e: Emitter, op: Op, body: Body) -> None:
 def _early(e: Emitter, loop: Op) -> list[Early]:
     """The reads of a loop that start before their turn, by the ways there are."""
     slots = Slots(e, loop)
-    ways = (slots, Ahead(e, loop, slots.reads))
+    ways = (slots, Ahead(e, loop, slots.reads), Hints(e, loop))
     return [one for one in ways if one.reads]
 
 

@@ -19,6 +19,11 @@ class Early:
         self.slice: list[Op] = []
         self.arrays: dict[Op, Value] = {}
 
+    @property
+    def done(self) -> list[Op]:
+        """The reads that need not be made in their turn."""
+        return self.reads
+
     def start(self, low: Value, high: Value, step: Value) -> list[Value]:
         """Before the loop: what its first turn is given."""
         raise NotImplementedError

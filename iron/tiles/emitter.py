@@ -18,6 +18,7 @@ from iron.targets.target import Target
 from iron.tiles.grid import Along, Grid, Kinds
 from iron.tiles.place import Plan
 from iron.tiles.storage import Fence, Kept, Place, Private, Registers, Shared, Spot
+from iron.tiles.window import Hint
 
 PAD_BYTES = 16
 """Bytes after a row of a staged tile on a GPU: neighbouring rows begin in other banks, and stay
@@ -50,6 +51,7 @@ class Emitter:
         self.fetched: set[Op] = set()  # reads of open loops that are already staged
         self.apart = 0  # loops and branches around the current op that threads run differently
         self.turned: list[dict[Value, Shared]] = [{}]  # by open block: copies in group memory
+        self.upcoming: dict[Block, list[Hint]] = {}  # by body of a loop: what its next turn reads
         self.micro: MatrixAtom | None = None  # what multiplies from memory
         self.entry = Block()
         self._early = Builder()

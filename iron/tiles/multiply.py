@@ -6,12 +6,12 @@ b once, and multiplies all pairs. Any shape and dtype has this form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, Vector, element
-from iron.tiles import compute, matrix, opaque, panel
+from iron.tiles import compute, hints, matrix, opaque, panel
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Place, Private, Registers, Shared, Spot
 
@@ -85,13 +85,18 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     kept = place_of_sum(e, op)
     down, across = e.axes(kinds, shape)
     many = next(n for n in (ROWS, 4, 2, 1) if down.count % n == 0)
+    upcoming = e.upcoming.pop(e.plan.block[value], [])
 
     def block(first: Value, column: Value) -> None:
+        of_column = e.b.emit("mul", column, e.number(down.count // many))
+        number = e.b.emit("add", of_column, e.b.emit("floordiv", first, e.number(many)))
+        blocks = down.count // many * across.count
+        ask = hints.shares(e, upcoming, number, blocks, _depth(op))
         cols = [e.spot(kinds[1], shape[1], column)]
         numbers = [e.b.emit("add", first, e.number(i)) for i in range(many)]
         rows = [e.spot(kinds[0], shape[0], n) for n in numbers]
         places: list[Place] = [(r, cols[0]) for r in rows]
-        sums = _chained(e, op, (a, b), (rows, cols))
+        sums = _chained(e, op, (a, b), (rows, cols), ask)
         init = [e.wide(compute.chunk(e, op.args[2], p), p[-1].width) for p in places]
         e.follow(op)
         total = [e.b.emit("add", x, y) for x, y in zip(init, sums, strict=True)]
@@ -118,17 +123,19 @@ def _chained(
     op: Op,
     operands: tuple[Shared, Shared],
     spots: tuple[Sequence[Spot], Sequence[Spot]],
+    ask: Callable[[Value], None],
 ) -> Sequence[Value]:
-    """The sums of one block from 0, where walks are loops; those of chains are added."""
+    """The sums of one block from 0, where walks are loops; those of chains are added. `ask` runs in
+    each step along k."""
     rows, columns = spots
     depth = _depth(op)
     none = [e.zero(element(op.results[0].type), columns[0].width)] * (len(rows) * len(columns))
     if depth % CHAIN or depth == CHAIN:
-        return _block(e, op, operands, spots, none)
+        return _block(e, op, operands, spots, none, ask=ask)
 
     def part(number: Value, total: Sequence[Value]) -> list[Value]:
         first = e.b.emit("mul", number, e.number(CHAIN))
-        sums = _block(e, op, operands, spots, none, (first, CHAIN))
+        sums = _block(e, op, operands, spots, none, (first, CHAIN), ask)
         return [e.b.emit("add", x, y) for x, y in zip(total, sums, strict=True)]
 
     return e.carry(depth // CHAIN, none, part, "chain")
@@ -162,6 +169,7 @@ def _block(
     spots: tuple[Sequence[Spot], Sequence[Spot]],
     init: Sequence[Value],
     part: tuple[Value, int] | None = None,
+    ask: Callable[[Value], None] | None = None,
 ) -> tuple[Value, ...]:
     """The sums of one block, rows outermost: `init` plus the products along k, all of them or so
     many from a first."""
@@ -169,6 +177,8 @@ def _block(
 
     def step(k: Value, sums: Sequence[Value]) -> list[Value]:
         k = k if part is None else e.b.emit("add", part[0], k)
+        if ask is not None:
+            ask(k)
         left = [_widened(e, op, e.shared(a, (r.at, k), 1)) for r in rows]
         right = [_widened(e, op, _column(e, b, k, c)) for c in columns]
         pairs = product(left, right)

@@ -90,3 +90,12 @@ class Window:
             for known in (b.emit("ge", first, zero), b.emit("le", end, extent)):
                 out = b.emit("and", out, known)
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A tile of rows x columns elements that the next turn of a loop reads."""
+
+    window: Window
+    rows: int
+    columns: int

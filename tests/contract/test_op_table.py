@@ -47,7 +47,7 @@ OPAQUE = dict.fromkeys(
     "made for targets that list matrices whose layout they keep to themselves",
 )
 MADE = RINGS | SIMD | COPIES | OPAQUE
-PANELS = {"panel_mma": "made for CPUs alone"}
+PANELS = dict.fromkeys(("panel_mma", "prefetch"), "made for CPUs alone")
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None},

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from iron.backends.cpu.state import Emitter
+from iron.backends.cpu.address import address
+from iron.backends.cpu.state import Emitter, Names
 from iron.dtypes import DType
 from iron.ir.core import Op, Value, const_of, is_const
 from iron.ir.table import Trait
@@ -34,10 +35,18 @@ def prefetch(e: Emitter, buffer: Value, indices: Sequence[Value], pointer: str, 
         return
     for at in range(0, size, LINE):
         ahead = e.w.let(f"getelementptr i8, ptr {pointer}, i64 {far}")
-        if at:
-            ahead = e.w.let(f"getelementptr i8, ptr {ahead}, i64 {at}")
-        hints = [("i32", "0"), ("i32", "3"), ("i32", "1")]  # a read, kept, of data
-        e.w.call("void", "llvm.prefetch.p0", ("ptr", ahead), *hints)
+        _ask(e, e.w.let(f"getelementptr i8, ptr {ahead}, i64 {at}") if at else ahead)
+
+
+def _prefetch(e: Emitter, op: Op) -> list[Names]:
+    buffer, *indices = op.args
+    _ask(e, address(e, buffer, indices).base)
+    return []
+
+
+def _ask(e: Emitter, pointer: str) -> None:
+    hints = [("i32", "0"), ("i32", "3"), ("i32", "1")]  # a read, kept, of data
+    e.w.call("void", "llvm.prefetch.p0", ("ptr", pointer), *hints)
 
 
 def _far(e: Emitter, buffer: Value, indices: Sequence[Value]) -> str | None:
@@ -205,3 +214,6 @@ def _source(e: Emitter, value: Value, known: dict[Value, _Source]) -> _Source:
         found = _Source.FOUND
     known[value] = found
     return found
+
+
+RULES = {"prefetch": _prefetch}

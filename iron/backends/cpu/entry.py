@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from iron.analysis.uniform import uniformity
 from iron.backends.cpu import (
+    ahead,
     arith,
     control,
     convert,
@@ -266,6 +267,7 @@ RULES: dict[str, Rule] = {
     **dots.RULES,
     **{name: runs.in_runs(rule) for name, rule in fast.RULES.items()},
     **memory.RULES,
+    **ahead.RULES,
     **panel.RULES,
     **control.RULES,
     **group.RULES,

@@ -347,7 +347,14 @@ _COMBINE = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+
+
+def _prefetch(m: Machine, op: Op, mask: Mask) -> tuple[()]:
+    return ()
+
+
 HANDLERS = {
+    "prefetch": _prefetch,
     "load": _load,
     "store": _store,
     "atomic": _atomic,

@@ -57,6 +57,13 @@ def _atomic(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -
     return (t.elem,)
 
 
+def _prefetch(
+    args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]
+) -> tuple[Type, ...]:
+    _buffer(args, args[1:])
+    return ()
+
+
 def _place(args: Sequence[Value], attrs: tuple[Any, ...], _: Sequence[Block]) -> tuple[Type, ...]:
     return (attrs[0],)
 
@@ -83,6 +90,13 @@ atomic = defop(
     infer=_atomic,
     traits=Trait.READS | Trait.WRITES,
     doc="Combines the value into one element without interruption, relaxed; the old element.",
+)
+prefetch = defop(
+    "prefetch",
+    "buffer index*",
+    infer=_prefetch,
+    traits=Trait.HINT,
+    doc="The element at the indices will be read soon; it may lie outside of the buffer.",
 )
 shared = defop(
     "shared",
