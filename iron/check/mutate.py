@@ -45,8 +45,12 @@ class Mutation:
     change: Change
 
 
-def mutants(kernel: Kernel, most: int = 0) -> Iterator[tuple[str, Kernel]]:
+def mutants(
+    kernel: Kernel, most: int = 0, wanted: Callable[[str], bool] = lambda name: True
+) -> Iterator[tuple[str, Kernel]]:
     """Every mutant of the kernel with its name, in program order; about `most`, evenly, if given.
+
+    Only those whose name is `wanted` when their turn comes are made.
 
     Kinds: a comparison that guards a branch becomes true (a dropped tail mask), a loop or
     comparison reaches one further, operands of an operation that is not commutative change places,
@@ -57,6 +61,8 @@ def mutants(kernel: Kernel, most: int = 0) -> Iterator[tuple[str, Kernel]]:
     every = list(mutations(kernel))
     step = max(1, -(-len(every) // most)) if most else 1
     for mutation in every[::step]:
+        if not wanted(mutation.name):
+            continue
         changed = apply(kernel, mutation)
         key = digest(changed)
         if key not in seen:

@@ -1,7 +1,9 @@
 """Every kind of mutant is made, is a valid kernel, and is seen by a run against the truth."""
 
 import numpy as np
+import pytest
 
+from iron.check import mutate
 from iron.check.mutate import apply, mutants, mutations
 from iron.errors import KernelError
 from iron.ir.interp import run
@@ -114,6 +116,19 @@ def test_mutants_are_valid_different_and_killed():
             survivors.append(name)
     assert survivors == []
     assert len(made) >= 14
+
+
+def test_only_wanted_mutants_are_made(monkeypatch: pytest.MonkeyPatch):
+    """What is wanted may change on the way: a rejected line wants no other copy."""
+    made = []
+    monkeypatch.setattr(mutate, "apply", lambda k, m: made.append(m.name) or apply(k, m))
+    kernel = parse_kernel(KERNEL)
+    every = [name for name, _ in mutants(kernel)]
+    seen = []
+    for name, _ in mutants(kernel, wanted=lambda name: len(seen) < 3):
+        seen.append(name)
+    assert seen == every[:3]
+    assert made[-3:] == every[:3]
 
 
 def test_one_op_changes():

@@ -68,10 +68,10 @@ def alive(name: str) -> set[str]:
     rejected: set[str] = set()
     accepted: set[str] = set()
     for form in forms(KERNELS[name], wanted(name)):
-        for mutant, kernel in mutants(form.kernel):
+        for mutant, kernel in mutants(
+            form.kernel, wanted=lambda mutant: place(mutant, SOURCES) not in rejected
+        ):
             key = place(mutant, SOURCES)
-            if key in rejected:
-                continue
             live = in_time(lambda f=form, k=kernel: f.lets_live(k), SECONDS)
             (accepted if live else rejected).add(key)
     return accepted - rejected
