@@ -1,7 +1,7 @@
 """What a process of its own does on the software device at one lane width.
 
     python -m tests.vulkan.child WHAT ..
-    cases HALF | whole NAME.. | fuzz FIRST COUNT | controls | again | writes | ways
+    cases HALF | whole NAME.. | share NAME.. | fuzz FIRST COUNT | controls | again | writes | ways
 
 Mesa reads LP_NATIVE_VECTOR_WIDTH once a process, and a layer is chosen with the instance, so the
 tests start one of these for each. It prints one JSON document.
@@ -21,7 +21,7 @@ import numpy as np
 import iron
 from iron.backends.spirv import guarded
 from iron.backends.spirv.encode import Encoder
-from iron.check.cases import Runner, check, run_case
+from iron.check.cases import Runner, Verdict, check, run_case
 from iron.check.expand import expand
 from iron.check.generate import generate
 from iron.check.generate.agree import DEVICE_ROADS, agree
@@ -37,6 +37,7 @@ from iron.runtime.drivers.vulkan.validation import Listener
 from iron.targets.target import Target
 from iron.worker.discover import kernels, modules
 from iron.worker.garbage import seldom_collected
+from tests.turns import turn
 from tests.unit.backends.spirv.test_latency import looked_up
 from tests.unit.ir.handmade import Handmade
 
@@ -75,11 +76,27 @@ def cases(half: int) -> dict[str, Any]:
 
 def whole(names: list[str]) -> dict[str, Any]:
     """Every case of some kernels, with the validation layer listening."""
+    return heard(lambda opened: [v for name in names for v in check(library()[name], on(opened))])
+
+
+def share(names: list[str]) -> dict[str, Any]:
+    """The cases of some kernels that fall to this width; the other gets those between."""
+
+    def mine(opened: VulkanDriver) -> list[Verdict]:
+        half = opened.target().simd // 16
+        cases = [c for name in names for c in turn(expand(library()[name]), half, 2)]
+        return [run_case(case, on(opened)) for case in cases]
+
+    return heard(mine)
+
+
+def heard(verdicts: Callable[[VulkanDriver], list[Verdict]]) -> dict[str, Any]:
+    """What a driver's cases came to, with the validation layer listening."""
     listener = Listener()
     opened = VulkanDriver(listener)
-    verdicts = [v for name in names for v in check(library()[name], on(opened))]
-    faults = [f"{v.label}: {v.message}" for v in verdicts if not v.ok]
-    passed = sum(v.status == "pass" for v in verdicts)
+    found = verdicts(opened)
+    faults = [f"{v.label}: {v.message}" for v in found if not v.ok]
+    passed = sum(v.status == "pass" for v in found)
     return {"faults": faults, "passed": passed, "simd": opened.target().simd, **said(listener)}
 
 
@@ -361,6 +378,7 @@ def main() -> None:
     answers: dict[str, Callable[[], dict[str, Any]]] = {
         "cases": lambda: cases(*numbers),
         "whole": lambda: whole(rest),
+        "share": lambda: share(rest),
         "fuzz": lambda: fuzz(*numbers),
         "controls": controls,
         "again": again,

@@ -28,7 +28,7 @@ def child(width: int, *arguments: str, module: str = "child") -> dict[str, Any]:
 
 @pytest.mark.parametrize(("width", "half"), [(8, 0), (16, 1)])
 def test_cases_pass_and_the_layer_is_silent(width: int, half: int):
-    """One case of each kernel at one of the widths; `test_every_case` runs all at both."""
+    """One case of each kernel at one of the widths; `test_every_case` runs all of them."""
     found = child(width, "cases", str(half))
     assert found["faults"] == []
     assert found["messages"] == []
@@ -135,7 +135,8 @@ def test_random_programs_leave_the_same_bits(width: int):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", library())
 def test_every_case(name: str, width: int):
-    found = child(width, "whole", name)
+    """Each at one width, of each dtype and variant one at each."""
+    found = child(width, "share", name)
     assert found["faults"] == []
     assert found["messages"] == []
     assert found["passed"] > 0

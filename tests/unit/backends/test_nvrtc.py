@@ -20,6 +20,7 @@ from iron.ir.types import tensor
 from iron.targets.nvidia import LEVELS
 from iron.targets.target import Target
 from iron.worker import discover
+from tests.turns import rows
 from tests.unit.ir.handmade import Handmade
 
 SPREAD = ("rms_norm", "arg_reduce", "qmv", "cast", "scan")
@@ -50,14 +51,6 @@ DECLARED = {
     for name, declared in discover.kernels(module).items()
     if declared.suite.oracle is not None
 }
-
-
-def rows(name: str, turn: int) -> list[list[ConcreteCase]]:
-    """The cases of each dtype and variant of a kernel or plan; others come first each turn."""
-    found: dict[str, list[ConcreteCase]] = {}
-    for case in expand(DECLARED[name]):
-        found.setdefault(case.label.split("(")[0], []).append(case)
-    return [[*cases[turn % len(cases) :], *cases] for cases in found.values()]
 
 
 def specialised(rows: Iterable[Iterable[ConcreteCase]], target: Target) -> list[Kernel]:
@@ -99,7 +92,9 @@ def test_a_spread_of_kernels_for_every_generation(name: str):
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_kernel_compiles(name: str, target: str):
     """In each dtype and variant, as the target itself runs it: forms of sm_90a are its own."""
-    found = specialised(rows(name, [*LEVELS].index(target)), LEVELS[target])
+    turn = [*LEVELS].index(target)
+    others_first = [row[turn % len(row) :] + row for row in rows(expand(DECLARED[name]))]
+    found = specialised(others_first, LEVELS[target])
     assert found
     assert [k.name for k in found for m in compiled(k, LEVELS[target]) if m.spill_bytes] == []
 
