@@ -78,6 +78,16 @@ def lengths(number: int, head: int) -> ConcreteCase:
 PLACES = [(d, o) for d in range(len(HEADS)) for o in range(len(OPTIONS)) if (d + o) % 2 == 0]
 CASES = [cased(number, *place) for number, place in enumerate(PLACES)]
 CASES += [lengths(number, head) for number, head in enumerate(range(len(HEADS)))]
+SHARES = [
+    (case, tuple(MATRICES)[(number // 2 + head // 2) % 2])
+    for case, number, head in zip(
+        CASES,
+        (*range(len(PLACES)), *range(0, 2 * len(HEADS), 2)),
+        (*(d for d, _ in PLACES), *range(len(HEADS))),
+        strict=True,
+    )
+]
+"""Each case on one of the roads, each head, option and dtype on both."""
 FAST = (CASES[1], CASES[-6])
 
 
@@ -124,6 +134,15 @@ def test_every_head_meets_half_of_the_options():
         assert {c.axes["D"] for c in CASES if c.dtypes["T"] is T} == {d for d, _ in HEADS}
 
 
+@pytest.mark.parametrize("text", MATRICES)
+def test_every_head_option_and_dtype_falls_to_each_text(text: str):
+    mine = [case for case, road in SHARES if road == text]
+    assert {(c.axes["D"], c.dtypes["T"]) for c in mine} == {
+        (d, T) for d, _ in HEADS for T in (f16, bf16)
+    }
+    assert {c.axes.get("MODE", "several lengths") for c in mine} == {*OPTIONS, "several lengths"}
+
+
 @pytest.mark.parametrize("case", spread(CASES))
 def test_heads_and_options(case: ConcreteCase):
     judged(case, CpuDriver())
@@ -136,8 +155,7 @@ def test_heads_and_options_in_the_interpreter(case: ConcreteCase):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", MATRICES)
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.label)
+@pytest.mark.parametrize(("case", "text"), SHARES, ids=lambda p: getattr(p, "label", p))
 def test_heads_and_options_by_matrices(case: ConcreteCase, text: str):
     assert MATRICES[text] in judged(case, driver(text))
 

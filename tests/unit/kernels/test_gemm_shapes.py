@@ -13,7 +13,6 @@ import pytest
 from iron import compiler
 from iron.check.cases import run_case
 from iron.check.expand import ConcreteCase
-from iron.check.generate.agree import TEXTS
 from iron.ir.host import evaluate
 from iron.kernels.gemm.gemm import gemm, operands
 from iron.lang import DOT, bf16, f16, f32
@@ -24,6 +23,9 @@ from tests.unit.front.trial import read
 
 SIDES = (1, 7, 31, 33, 97, 104, 1000)
 DTYPES = (f32, f16, bf16)
+PRODUCTS = ("cuda-text", "msl-text")
+"""Texts whose products are those of matrices."""
+WAVES = ("hip-text-32", "hip-text-64")
 MOST_ON_TEXT = 2**21
 """Products that fibres and a software device compute in a second or so."""
 
@@ -67,8 +69,11 @@ def test_ragged_sizes(case: ConcreteCase, road: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("case", FEW, ids=lambda c: c.label)
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [(c, t) for i, c in enumerate(FEW) for t in (*PRODUCTS, WAVES[i % 2])],
+    ids=lambda p: getattr(p, "label", p),
+)
 def test_ragged_sizes_on_text(case: ConcreteCase, text: str):
     verdict = run_case(case, text)
     assert verdict.ok, verdict.message
@@ -125,7 +130,7 @@ def test_all_values_of_a_schedule_meet():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("road", TEXTS)
+@pytest.mark.parametrize("road", PRODUCTS)
 @pytest.mark.parametrize("case", ARRAY, ids=lambda c: c.label)
 def test_schedules_on_text(case: ConcreteCase, road: str):
     scheduled(case, road)
