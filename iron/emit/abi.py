@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from iron.backends.cpu.entry import STREAM_FROM
+from iron.backends.cpu import entry
 from iron.dtypes import DType
 
 
@@ -70,7 +70,8 @@ def _record(field: Field) -> dict[str, Any]:
 def _plain(field: Field) -> dict[str, Any]:
     match field.kind:
         case "streams":
-            return {"kind": "streams", "names": field.name.split(), "from_bytes": STREAM_FROM}
+            assert isinstance(field, entry.Field)
+            return {"kind": "streams", "names": field.name.split(), "from_bytes": field.least}
         case "pointer" | "origin":
             return {"kind": field.kind, "name": field.name}
         case "first" | "zero":

@@ -8,12 +8,13 @@ import threading
 import numpy as np
 import pytest
 
-from iron.backends.cpu import cost
+from iron.backends.cpu import cost, entry
 from iron.backends.cpu.launcher import launcher_text, waits_on_futex
 from iron.backends.cpu.machine import assembly, host
 from iron.dtypes import DType, bf16, f16, f32, i32, u32
 from iron.errors import KernelError
 from iron.ir.core import Kernel
+from iron.ir.types import tensor
 from iron.runtime.cache import Cache
 from iron.runtime.drivers import cpu
 from iron.runtime.drivers.cpu import CpuDriver
@@ -149,7 +150,7 @@ def test_an_empty_launch_divides_by_no_extent(grid: tuple[int, int]):
 
 
 def test_streaming_stores_write_the_same(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cpu, "STREAM_FROM", 1)
+    monkeypatch.setattr(entry, "STREAM_FROM", 1)
     executable = CpuDriver().load(adding())
     assert executable.fields[-1].kind == "streams"
     for offset in (0, 1, 4):
@@ -167,7 +168,7 @@ def test_streaming_stores_write_the_same(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
 def test_short_floats_are_streamed_too(dtype: DType, monkeypatch: pytest.MonkeyPatch):
     """LLVM takes the hint for vectors of integers only."""
-    monkeypatch.setattr(cpu, "STREAM_FROM", 1)
+    monkeypatch.setattr(entry, "STREAM_FROM", 1)
     p = Handmade(threads=32, simd=32)
     x, y = p.tensor("x", f32), p.tensor("y", dtype, "out")
     p.store(y, p.place(), p.emit("cast", p.load(x, p.place()), attrs=(dtype,)))
@@ -180,6 +181,20 @@ def test_short_floats_are_streamed_too(dtype: DType, monkeypatch: pytest.MonkeyP
         made = np.zeros((1 << 12) + offset, dtype.np)[offset:]
         CpuDriver().load(kernel).bind({"x": given, "y": made}, {}, {}, (128,))()
         assert np.array_equal(made, given.astype(dtype.np))
+
+
+@pytest.mark.parametrize(("words", "least"), [(65535, 16 << 20), (65536, 2 << 20)])
+def test_outputs_leave_the_cache_to_large_arrays_of_a_group(words: int, least: int):
+    p = Handmade(threads=32, simd=32)
+    y, t = p.tensor("y", f32, "out"), p.thread()
+    array = p.emit("shared", attrs=(tensor(f32, 1, "shared", (words,)),))
+    p.store(array, t, p.const(1.0, f32))
+    p.store(y, t, p.load(array, t))
+    executable = CpuDriver().load(p.done())
+    assert executable.fields[-1].least == least
+    for count in (least // 4 - 1, least // 4):
+        bound = executable.bind({"y": np.zeros(count, np.float32)}, {}, {}, (1,))
+        assert job_of(bound)[-1] == (4 * count >= least)
 
 
 def test_an_output_that_is_read_back_is_not_streamed():

@@ -11,7 +11,7 @@ import numpy as np
 
 from iron.analysis.uniform import uniformity
 from iron.backends.cpu import cost
-from iron.backends.cpu.entry import STREAM_FROM, Field, compile_kernel, layout, symbol_of
+from iron.backends.cpu.entry import Field, compile_kernel, layout, symbol_of
 from iron.backends.cpu.launcher import HEADER
 from iron.backends.cpu.machine import Linked, host
 from iron.ir.core import Kernel
@@ -87,7 +87,7 @@ def _field(
         case "dim":
             return int(dims[field.name])
         case "streams":
-            return sum(arrays[name].nbytes for name in field.name.split()) >= STREAM_FROM
+            return sum(arrays[name].nbytes for name in field.name.split()) >= field.least
         case _:
             assert field.dtype is not None
             raw = field.dtype.np.type(scalars[field.name]).tobytes()
