@@ -43,11 +43,11 @@ def lower(
     started = perf_counter()
     verify(kernel)
     spent["verify"] = perf_counter() - started
-    return replace(kernel, preferred=_preferred(source, target))
+    return replace(kernel, preferred=preferred(source, target))
 
 
-def _preferred(kernel: Kernel, target: Target | None) -> Kernel | None:
-    """What the target's own road makes of a tile kernel; None where there is none."""
+def preferred(kernel: Kernel, target: Target | None) -> Kernel | None:
+    """What the target's own road makes of a tile kernel that `check` takes; None without one."""
     if target is None or not target.has("sm_90") or not tiled(kernel):
         return None
     (_, fuse), *rest = passes_for(target)

@@ -150,15 +150,15 @@ def test_a_planted_wrong_fold_is_caught(wrong: Wrong, first: int, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "replacement"),
+    ("pattern", "replacement", "first"),
     [
-        (r"fsub (<32 x float>|float) (%\S+), (%\S+)", r"fsub \1 \3, \2"),
-        (r"zext (<32 x i8>)", r"sext \1"),
-        (r"call \S.*? @llvm\.sqrt\.\w+\((.*?) (%\S+)\)$", r"fadd \1 \2, \2"),
+        (r"fsub (<32 x float>|float) (%\S+), (%\S+)", r"fsub \1 \3, \2", 0),
+        (r"zext (<32 x i8>)", r"sext \1", 20),
+        (r"call \S.*? @llvm\.sqrt\.\w+\((.*?) (%\S+)\)$", r"fadd \1 \2, \2", 0),
     ],
     ids=["swapped difference", "sign extension", "no square root"],
 )
-def test_a_planted_wrong_instruction_is_caught(pattern, replacement, monkeypatch):
+def test_a_planted_wrong_instruction_is_caught(pattern, replacement, first, monkeypatch):
     made = cpu_objects.object_code
 
     def planted(text, target):
@@ -166,7 +166,9 @@ def test_a_planted_wrong_instruction_is_caught(pattern, replacement, monkeypatch
 
     monkeypatch.setattr(cpu_objects, "object_code", planted)
     road = {"cpu": ROADS["cpu"]}
-    assert any(d.kind == "values" for seed in range(120) for d in agree(generate(seed), road))
+    assert any(
+        d.kind == "values" for seed in range(first, 120) for d in agree(generate(seed), road)
+    )
 
 
 def test_nans_are_one_and_zeros_are_two():
@@ -211,7 +213,7 @@ def test_failure_shrinks_to_a_file_that_one_command_replays(monkeypatch, tmp_pat
     with monkeypatch.context() as patch:
         _plant(patch)
         road = {"fold": ROADS["fold"]}
-        seed = next(s for s in range(250) if s % 3 and agree(generate(s), road))
+        seed = next(s for s in range(175, 425) if s % 3 and agree(generate(s), road))
         options = ["--roads", "fold", "--folder", str(tmp_path)]
         assert command.main(["fuzz", str(seed), "1", *options]) == 1
         (file,) = tmp_path.iterdir()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from iron.analysis.budget import check_budget
-from iron.compiler import lower
+from iron.analysis.check import check
+from iron.compiler import lower, preferred
 from iron.dtypes import bf16, f32
 from iron.front import TensorArg, bind, specialise
 from iron.ir import interp
@@ -32,7 +33,8 @@ def normal(*shape, dtype=bf16.np):
 def agree(fn, given, consts, dims):
     """Both levels leave the same, but for the order of sums: two roundings of bf16 apart."""
     kernel = read(fn, 32, **given, **consts)
-    special = lower(kernel, SM_90A).preferred
+    check(kernel)
+    special = preferred(kernel, SM_90A)
     assert special is not None
     arrays = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
     scalars = {n: v for n, v in given.items() if isinstance(v, int | float)}

@@ -8,7 +8,7 @@ import pytest
 from iron.backends import nvrtc
 from iron.backends.cuda_code import code_of
 from iron.backends.cuda_forms import forms
-from iron.compiler import lower
+from iron.compiler import lower, preferred
 from iron.dtypes import bf16, f16, f32
 from iron.ir.text import parse_kernel, print_kernel
 from iron.lang import Const, In, Out, ParamSpec, dims, dtypes, groups, kernel, mma, pipelined, zeros
@@ -137,4 +137,4 @@ def test_refusals(dtype, consts, reason):
     made = kernels.tiles_of(flexible, arrays(flexible, dtype), **consts)
     assert reason in sm90.refusal(made, SM_90A)
     assert sm90.lower(made, SM_90A) is None
-    assert lower(made, SM_90A).preferred is None
+    assert preferred(made, SM_90A) is None
