@@ -31,15 +31,20 @@ class Gap:
     sizes: Mapping[str, int]
 
 
-def gaps(kernel: KernelFunction, seed: int = 0) -> list[Gap]:
-    """The gaps of a kernel's `choose`, tried once for each case and variant."""
+def gaps(kernel: KernelFunction, seed: int = 0, most: int | None = None) -> list[Gap]:
+    """The gaps of a kernel's `choose`, tried once for each case and variant.
+
+    `most` limits how many of these are tried, spread over all.
+    """
     groups: dict[str, list[ConcreteCase]] = {}
     for case in expand(kernel):
         place = str((id(case.case), dict(case.variant), dict(case.formats)))
         first = groups.setdefault(place, [case])
         if case is not first[0] and replace(case, choice=first[0].choice) == first[0]:
             first.append(case)
-    return [gap for cases in groups.values() for gap in _gaps(cases, seed)]
+    every = list(groups.values())
+    step = 1 if most is None else max(1, -(-len(every) // most))
+    return [gap for cases in every[::step] for gap in _gaps(cases, seed)]
 
 
 def _gaps(cases: Sequence[ConcreteCase], seed: int) -> Iterator[Gap]:

@@ -126,7 +126,7 @@ def test_a_bench_beside_another_backend(tmp_path: Path):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("width", WIDTHS)
 def test_random_programs_leave_the_same_bits(width: int):
-    found = child(width, "fuzz", str(3000 * width), "4")
+    found = child(width, "fuzz", str(3000 * width), "2")
     assert found["faults"] == []
     assert found["simd"] == width
 

@@ -112,6 +112,17 @@ def test_a_case_that_nothing_serves_is_a_gap():
     assert "N=8" in found[0].label
 
 
+@pytest.mark.parametrize(
+    "most", [20, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "all"]
+)
 @pytest.mark.parametrize("found", CHOOSING, ids=lambda k: k.name)
-def test_the_library_serves_every_size(found):
-    assert gaps(found) == []
+def test_the_library_serves_every_size(found, most):
+    """In 20 of a kernel's cases and variants, where it has more; `make full` tries all."""
+    assert gaps(found, most=most) == []
+
+
+def test_fewer_cases_are_spread_over_all():
+    kernel = declare((3, 5))
+    kernel.case(M=[2], N=[15], tol=EXACT)(lambda rng, M, N: {"x": rng.normal(M, N)})
+    everything = {gap.label for gap in gaps(kernel)}
+    assert {gap.label for gap in gaps(kernel, most=1)} < everything

@@ -85,9 +85,12 @@ def test_casts_call_nothing_and_are_vector_code(source: DType, target: Target):
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("target", LEVELS, ids=lambda t: t.name)
-def test_random_programs_call_nothing(target: Target):
+@pytest.mark.parametrize(
+    "seeds", [range(4), pytest.param(range(4, 24), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_random_programs_call_nothing(target: Target, seeds: range):
     """Loops, collectives, shared memory and atomics, which no single row has."""
-    for seed in range(12):
+    for seed in seeds:
         program = generate(seed, simd=32)
         assert calls(code(elementary(program.kernel), target)) == [], seed
 
