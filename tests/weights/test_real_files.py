@@ -51,7 +51,7 @@ def data(path: Path, names: list[str]) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("only", "count"), [("blk.2?.*", 70), pytest.param("blk.*", 210, marks=pytest.mark.slow)]
+    ("only", "count"), [("blk.29.*", 7), pytest.param("blk.*", 210, marks=pytest.mark.slow)]
 )
 def test_smollm2_there_and_back(
     only: str, count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

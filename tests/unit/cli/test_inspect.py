@@ -36,7 +36,11 @@ def test_it_lists_every_kernel(capsys: pytest.CaptureFixture[str]):
     assert all(re.search(rf"^{name} ", text, re.MULTILINE) for name in LIBRARY)
 
 
-@pytest.mark.parametrize("name", [n for n, k in LIBRARY.items() if isinstance(k, KernelFunction)])
+SHOWN = [n for n, k in LIBRARY.items() if isinstance(k, KernelFunction)]
+THIRD = [n if i % 3 == 0 else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(SHOWN)]
+
+
+@pytest.mark.parametrize("name", THIRD)
 def test_every_kernel_shows_every_text(name: str, capsys: pytest.CaptureFixture[str]):
     shown = document(capsys, name, "--target", "cpu", "--target", "cuda")
     texts = {s["file"]: s["text"] for s in shown["sections"]}

@@ -43,10 +43,12 @@ def encoded(name: str, target=USUAL) -> Encoded:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_form_of_a_kernel_is_a_valid_module(name: str):
+    """And has a text."""
     for target in (USUAL, LEAST):
         lowered = lower(choose(KERNELS[name], target, None, {}).kernel, target)
         for form in forms(lowered, lambda body, words, target=target: encode(body, target, words)):
             assert complaint(form.code.words) == "", form.aligned
+        assert disassemble(form.code.words).endswith("OpFunctionEnd\n")
 
 
 @kernel
