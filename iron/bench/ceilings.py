@@ -17,7 +17,7 @@ import numpy as np
 
 from iron.bench import streams
 from iron.bench.measure import Contender, Protocol, rest
-from iron.bench.peers.record import Subject, peers_of
+from iron.bench.peers.record import PRODUCT, Subject, peers_of
 from iron.bench.spread import Spread
 from iron.dtypes import DType
 from iron.runtime.current import use
@@ -122,7 +122,7 @@ class Scale:
         """A product of square matrices by the first library that has one for this device."""
         if dtype not in self._products:
             self._products[dtype] = None
-            for peer, _ in peers_of("matrix product", self.driver.device, ()):
+            for peer, _ in peers_of(PRODUCT, self.driver.device, ()):
                 sizes = {"SIDE": self._side}
                 subject = Subject({}, {}, {"T": dtype}, sizes, self.driver.device, thread_count())
                 if (attempt := peer.make(subject)) is not None:

@@ -12,6 +12,9 @@ from typing import Any
 from iron.check.tolerance import Array
 from iron.dtypes import DType
 
+PRODUCT = "matrix product"
+"""What a peer that is the ceiling of matrix units computes; no kernel is called so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from iron.bench.peers.record import Attempt, Library, Make, Subject
+from iron.bench.peers.record import PRODUCT, Attempt, Library, Make, Subject
 from iron.check.tolerance import Array
 from iron.dtypes import bf16
 from iron.quant.tensor import QTensor
@@ -357,7 +357,7 @@ def _(s: Subject, torch: Any) -> Formula | None:
     return Formula(torch.matmul, (x, y), lambda c: torch.matmul(x, y, out=c))
 
 
-@LIBRARY.peer("matrix product")
+@LIBRARY.peer(PRODUCT)
 def _(s: Subject) -> Attempt | None:
     """The ceiling of matrix units; the operands are random, since zeros take less power."""
     torch, _ = _prepared(s)

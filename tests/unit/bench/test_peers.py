@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iron.bench.peers.record import Peer, Subject, libraries, peers_of
+from iron.bench.peers.record import PRODUCT, Peer, Subject, libraries, peers_of
 from iron.bench.points import BenchInputs, Point, points
 from iron.bench.verify import allowance, difference
 from iron.check.prepare import arguments, given, output_dtype, prepare
@@ -18,8 +18,6 @@ from iron.lang.suite import Bench, Case
 from iron.quant.tensor import QTensor
 from iron.runtime.device import report
 from iron.worker import discover
-
-pytestmark = pytest.mark.slow
 
 SMALL = {"R": 3, "N": 64, "M": 1, "K": 64, "C": 6, "V": 9, "D": 64, "E": 64, "H": 4, "G": 2,
          "S": 32, "B": 2, "P": 2, "N2": 128, "L": 2}  # fmt: skip
@@ -102,6 +100,7 @@ def agrees(peer: Peer, device: str) -> int:
     return took_part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("peer", "device"), installed(compiled=False))
 def test_a_peer_computes_what_the_oracle_says(peer: Peer, device: str):
     assert agrees(peer, device), "no bench of the kernel is within reach of this peer"
@@ -115,7 +114,7 @@ def test_a_compiled_peer_computes_what_the_oracle_says(peer: Peer, device: str):
 
 
 def test_every_peer_is_of_a_kernel():
-    assert {p.kernel for library in libraries() for p in library.peers} <= set(KERNELS)
+    assert {p.kernel for library in libraries() for p in library.peers} <= {*KERNELS, PRODUCT}
 
 
 def test_peers_are_chosen_by_library_or_name():
@@ -125,6 +124,7 @@ def test_peers_are_chosen_by_library_or_name():
     assert all(version for _, version in peers_of("softmax", "cpu", ()))
 
 
+@pytest.mark.slow
 def test_triton_is_touched_only_where_it_can_run():
     """In a process of its own, since torch imports triton where it can."""
     script = (
