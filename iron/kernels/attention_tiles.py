@@ -128,10 +128,10 @@ def walked(query, i, heads, rows, tiles, sight, extra, by, state, form):
 @inline
 def finished(state, i, o, lse, form):
     """Writes tile i of the outputs and of the log sums of a state."""
-    top, norm, acc = state
+    (top, norm, acc), (BM, _, _, T, WIDE) = state, form
     share = where(norm > 0.0, fast_rcp(norm), 0.0)
-    o.tiles(form[0], wide(o.shape[1], form[4]))[i, 0] = (acc * share[:, None]).to(form[3])
-    lse.tiles(form[0])[i] = where(norm > 0.0, (top + log2(norm)) / LOG2E, -inf)
+    o.tiles(BM, wide(o.shape[1], WIDE))[i, 0] = (acc * share[:, None]).to(T)
+    lse.tiles(BM)[i] = where(norm > 0.0, (top + log2(norm)) / LOG2E, -inf)
 
 
 @inline

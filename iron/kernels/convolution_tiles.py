@@ -4,7 +4,7 @@ The rows (or columns) of one factor are the pixels of a box; for each tap they a
 the input, moved. What lies outside of the image reads as 0.
 """
 
-from iron.lang import cdiv, inline
+from iron.lang import cdiv, inline, next_pow2
 
 
 def box_of(sizes, pixels):
@@ -33,6 +33,26 @@ def _count(sizes, box):
 def reach(size, taps, STRIDE, PAD, DIL):
     """The length of an axis of the output."""
     return (size + 2 * PAD - DIL * (taps - 1) - 1) // STRIDE + 1
+
+
+def height(H, R, STRIDE, PAD, DIL):
+    """Rows of the output."""
+    return reach(H, R, STRIDE, PAD, DIL)
+
+
+def width(W, S, STRIDE, PAD, DIL):
+    """Columns of the output."""
+    return reach(W, S, STRIDE, PAD, DIL)
+
+
+def groups_of(C, D):
+    """Groups of channels, each of which has a filter of its own."""
+    return C // D
+
+
+def channels_of(N, GROUPS):
+    """Channels of the output in a tile: up to 64 of one group."""
+    return min(64, max(16, next_pow2(N // GROUPS)))
 
 
 @inline

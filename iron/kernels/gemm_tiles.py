@@ -1,5 +1,7 @@
 """Tiles of a product of two matrices: their sizes, their sums, and what follows a sum."""
 
+from typing import NamedTuple
+
 from iron.kernels.activation import fast_gelu_tanh, fast_silu, gelu_erf, gelu_tanh, relu, silu
 from iron.lang import cdiv, f32, inf, inline, minimum, mma, next_pow2, pipelined, where, zeros
 
@@ -27,8 +29,20 @@ def deep_where_there_is_room(T, shared_bytes):
     return 64 if T is not f32 and room <= shared_bytes else 32
 
 
+class Schedule(NamedTuple):
+    """The keys of a schedule where warpgroups multiply."""
+
+    BM: int
+    BN: int
+    BK: int
+    STAGES: int
+    CONSUMERS: int
+    TRANSPOSED: int = 0
+    PERSISTENT: int = 0
+
+
 def hopper(m, n, TA):
-    """(BM, BN, BK, STAGES, CONSUMERS, TRANSPOSED, PERSISTENT) on sm_90, BK for 16-bit factors.
+    """The schedule on sm_90 of m rows and n columns, BK for 16-bit factors.
 
     Measured on an H200. Few rows read weights as fast as memory gives them: one wave of groups,
     many bytes under way, and up to 48 rows as columns of the transpose. Many rows take the widest
@@ -38,40 +52,36 @@ def hopper(m, n, TA):
     if m <= 48 and not TA:
         rows = 16 if m <= 16 else 32 if m <= 32 else 48
         many = 3 if rows == 48 else 4  # slots of BK 256, as the memory of a group holds
-        return rows, side, *{256: (64, 5, 4), 128: (128, 4, 2), 64: (256, many, 1)}[side], 1, 0
-    if m <= 64:
-        if side == 256:
-            return 64, 256, 64, 4, 4, 1, 0
-        return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 1, 0)
+        depth, stages, consumers = {256: (64, 5, 4), 128: (128, 4, 2), 64: (256, many, 1)}[side]
+        return Schedule(rows, side, depth, stages, consumers, TRANSPOSED=1)
+    if m <= 64 and side == 256:
+        return Schedule(64, 256, 64, 4, 4, TRANSPOSED=1)
+    if 64 < m <= 128 and side == 128:
+        return Schedule(128, 128, 128, 3, 2)
     if m <= 128 and side < 256:
-        if side == 128:
-            return 128, 128, 128, 3, 2, 0, 0
-        return (64, 128, 128, 4, 1, 0, 0) if n >= 8192 else (64, 64, 128, 6, 1, 0, 0)
+        short = Schedule(64, 64, 128, 6, 1, TRANSPOSED=int(m <= 64))
+        return Schedule(64, 128, 128, 4, 1) if n >= 8192 else short
     side = next((s for s in (256, 128) if cdiv(m, 128) * cdiv(n, s) >= 112), 64)
-    return 128, side, *{256: (64, 3), 128: (64, 6), 64: (128, 4)}[side], 2, 0, 132
+    depth, stages = {256: (64, 3), 128: (64, 6), 64: (128, 4)}[side]
+    return Schedule(128, side, depth, stages, 2, PERSISTENT=132)
 
 
-def hopper_entry(number):
-    """The function that a schedule calls for one number of `hopper`."""
+def hopper_entry(key):
+    """The function that a schedule calls for one key of `hopper`."""
 
     def entry(P, Q, R, S, TA, TB, T, MATH, shared_bytes):
         m, n = Q if TA else P, R if TB else S
         if T is f32 and (MATH != "tf32" or TA or not TB):
-            sides = (side_of(m, T, shared_bytes), side_of(n, T, shared_bytes))
-            return (*sides, 32, 2, 0, 0, 132)[number]
-        found = hopper(m, n, TA)[number]
-        return found // 2 if T is f32 and number == 2 else found
+            sides = side_of(m, T, shared_bytes), side_of(n, T, shared_bytes)
+            return getattr(Schedule(*sides, 32, 2, 0, PERSISTENT=132), key)
+        found = getattr(hopper(m, n, TA), key)
+        return found // 2 if T is f32 and key == "BK" else found
 
     return entry
 
 
 MATRICES = {"BK": deep_where_there_is_room}
-HOPPER = {
-    name: hopper_entry(number)
-    for number, name in enumerate(
-        ("BM", "BN", "BK", "STAGES", "CONSUMERS", "TRANSPOSED", "PERSISTENT")
-    )
-}
+HOPPER = {key: hopper_entry(key) for key in Schedule._fields}
 
 
 CUDA = {

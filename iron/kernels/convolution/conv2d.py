@@ -9,11 +9,12 @@ Source: Chetlur et al. 2014 (arXiv:1410.0759, section 3): convolution as an impl
 
 import numpy as np
 
-from iron.kernels.convolution_tiles import box_of, moved, reach, tap
+from iron.kernels.convolution_tiles import box_of, channels_of, groups_of, height, moved, reach
+from iron.kernels.convolution_tiles import tap, width
 from iron.kernels.gemm.gemm import curve
 from iron.kernels.gemm_tiles import activated
 from iron.lang import DOT, Const, In, Out, bf16, cdiv, dims, dtypes, f16, f32, groups, kernel, mma
-from iron.lang import next_pow2, pipelined, require, zeros
+from iron.lang import pipelined, require, zeros
 
 B, H, W, C, N, R, S, D = dims("B H W C N R S D")
 P, Q = dims("P Q")
@@ -51,12 +52,12 @@ def conv2d(
     STRIDE: Const = 1,
     PAD: Const = 0,
     DIL: Const = 1,
-    P: Const = lambda H, R, STRIDE, PAD, DIL: reach(H, R, STRIDE, PAD, DIL),
-    Q: Const = lambda W, S, STRIDE, PAD, DIL: reach(W, S, STRIDE, PAD, DIL),
+    P: Const = height,
+    Q: Const = width,
     ACT: Const = "none",
-    GROUPS: Const = lambda C, D: C // D,
+    GROUPS: Const = groups_of,
     BM: Const = 64,
-    BN: Const = lambda N, GROUPS: min(64, max(16, next_pow2(N // GROUPS))),
+    BN: Const = channels_of,
     BK: Const = 32,
     BOX: Const = lambda B, P, Q, BM: box_of((B, P, Q), BM),
     COLUMNS: Const = lambda S: S,

@@ -9,10 +9,11 @@ Source: Chetlur et al. 2014 (arXiv:1410.0759, section 3): convolution as an impl
 import numpy as np
 
 from iron.kernels.convolution.conv2d import correlated, finished
-from iron.kernels.convolution_tiles import box_of, moved, reach, tap
+from iron.kernels.convolution_tiles import box_of, channels_of, groups_of, height, moved, reach
+from iron.kernels.convolution_tiles import tap, width
 from iron.kernels.gemm_tiles import activated
 from iron.lang import DOT, Const, In, Out, bf16, cdiv, dims, dtypes, f16, f32, groups, kernel, mma
-from iron.lang import next_pow2, pipelined, require, zeros
+from iron.lang import pipelined, require, zeros
 
 B, H, W, C, N, R, S, D = dims("B H W C N R S D")
 P, Q = dims("P Q")
@@ -33,11 +34,11 @@ def conv2d_planar(
     STRIDE: Const = 1,
     PAD: Const = 0,
     DIL: Const = 1,
-    P: Const = lambda H, R, STRIDE, PAD, DIL: reach(H, R, STRIDE, PAD, DIL),
-    Q: Const = lambda W, S, STRIDE, PAD, DIL: reach(W, S, STRIDE, PAD, DIL),
+    P: Const = height,
+    Q: Const = width,
     ACT: Const = "none",
-    GROUPS: Const = lambda C, D: C // D,
-    BM: Const = lambda N, GROUPS: min(64, max(16, next_pow2(N // GROUPS))),
+    GROUPS: Const = groups_of,
+    BM: Const = channels_of,
     BN: Const = 64,
     BK: Const = lambda D: 32 if D > 16 else 16,
     BOX: Const = lambda P, Q, BN: box_of((P, Q), BN),
