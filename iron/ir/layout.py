@@ -144,11 +144,6 @@ class Layout:
             out, count = out._grown("simd", axis), count // 2
         return out
 
-    def shared_by(self, simds: int) -> Layout:
-        """The layout with copies in `simds` (a power of two) times as many simdgroups."""
-        zeros = ((0,) * len(self.core),) * (simds.bit_length() - 1)
-        return replace(self, simd=(*self.simd, *zeros))
-
     def transpose(self) -> Layout:
         """The layout of the transposed matrix: the same places, the two axes exchanged."""
         turn = tuple[Coordinate, ...]

@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from iron.targets.target import Target
 
 SUBGROUPS = (4, 8, 16, 32, 64, 128)
-LEAST_PUSH_BYTES = 128
 
 
 def vulkan_target(

@@ -13,9 +13,9 @@ from math import prod
 from iron.ir.core import Kernel, Op
 from iron.ir.layout import Layout
 from iron.ir.types import Tile
+from iron.targets.atoms.form import Form
 from iron.targets.atoms.opaque import OpaqueAtom
 from iron.targets.target import Target
-from iron.tiles.form import Form
 
 Kinds = tuple[str, ...]
 """For each axis of a value who shares it: `across` the threads of a row, `down` the rows, `own`

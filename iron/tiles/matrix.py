@@ -12,10 +12,10 @@ from itertools import product
 
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.types import Tile, element
+from iron.targets.atoms.form import ROWS, WORDS, Form, form_of
 from iron.targets.target import Target
 from iron.tiles import compute, operands
 from iron.tiles.emitter import Emitter, named
-from iron.tiles.form import ROWS, WORDS, Form, form_of
 from iron.tiles.grid import Grid, products
 from iron.tiles.storage import Registers, Shared
 

@@ -13,9 +13,9 @@ from iron.ir.core import Value
 from iron.ir.ops.copy import BYTES
 from iron.ir.ops.matrix import ROWS as MATRIX
 from iron.ir.types import Tensor, Tile, element
+from iron.targets.atoms.form import WORDS, Form
 from iron.tiles import compute
 from iron.tiles.emitter import Emitter
-from iron.tiles.form import WORDS, Form
 from iron.tiles.storage import Shared, Spot
 
 Words = list[Value]

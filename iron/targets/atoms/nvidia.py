@@ -34,7 +34,6 @@ MMA_S8 = _mma("mma.sync.m16n8k32", 32, ("i8",), i32, word=4)
 MMA_F8 = _mma("mma.sync.m16n8k32", 32, ("e4m3", "e5m2"), f32, word=4)
 
 WARPGROUP = 4
-WGMMA_N = tuple(range(8, 257, 8))
 
 
 def wgmma(n: int, operand: str, *, a_in_registers: bool = False) -> MatrixAtom:

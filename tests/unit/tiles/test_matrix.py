@@ -24,11 +24,11 @@ from iron.ir.verify import verify
 from iron.runtime.driver import driver
 from iron.targets.amd import GFX90A, GFX942, GFX1201
 from iron.targets.apple import APPLE7
-from iron.targets.atoms import amd, nvidia
+from iron.targets.atoms import amd, form, nvidia
 from iron.targets.atoms.atom import MatrixAtom
 from iron.targets.nvidia import SM_80
 from iron.targets.target import Target
-from iron.tiles import ahead, form, operands
+from iron.tiles import ahead, operands
 from iron.tiles.grid import natural
 from iron.tiles.lower import threads
 from iron.tiles.matrix import matrix_grid
