@@ -29,6 +29,9 @@ EXTRA = (
     "amx-bf16",
 )
 
+X86_STREAMS = 4
+"""Of the copy of 256 MiB on two cores of a Xeon, 40 GB/s from one place a core, 47 from four."""
+
 APPROXIMATIONS = (
     Approximation("fast_exp2", 3.0),
     Approximation("fast_rcp", 1.5),
@@ -71,6 +74,7 @@ def cpu_target(
         cpu,
         attributes,
         APPROXIMATIONS if "avx512" in features else (),
+        streams=X86_STREAMS if triple.startswith("x86_64") else 1,
     )
 
 

@@ -25,7 +25,8 @@ class Target:
     shared arrays. `features` are names that passes and backends test with `has`. `triple`, `cpu`
     and `attributes` identify the instruction set to a code generator. `approximations` are the
     functions of the `fast_` kind that the target computes itself; others become their bodies.
-    `matrices` are the products of opaque matrices that its simdgroups compute.
+    `matrices` are the products of opaque matrices that its simdgroups compute. `streams` are the
+    places, a power of two, that a core reads at once when it fills its share of the memory's rate.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Target:
     attributes: str = ""
     approximations: tuple[Approximation, ...] = ()
     matrices: tuple[OpaqueAtom, ...] = ()
+    streams: int = 1
 
     def has(self, feature: str) -> bool:
         """True when the target has the feature called `feature`."""

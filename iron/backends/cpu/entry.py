@@ -27,12 +27,12 @@ from iron.backends.cpu import (
     pieces,
     runs,
     scaling,
+    shares,
 )
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.simt import split
 from iron.backends.cpu.state import Emitter, Fixed, Names, Rule, Runs, ScalarForm
 from iron.backends.cpu.types import scalar
-from iron.backends.cpu.writer import Writer
 from iron.dtypes import DType
 from iron.ir.core import Kernel, Op, Value
 from iron.ir.table import Trait
@@ -90,7 +90,7 @@ def compile_kernel(kernel: Kernel, target: Target, symbol: str = "") -> Compiled
     prologue = _arguments(e, kernel, fields)
     pieces.emit(e, plan)
     symbol = symbol or symbol_of(kernel)
-    return Compiled(_module(e.w, symbol, kernel.rank, prologue, target), symbol, fields)
+    return Compiled(_module(e, symbol, prologue), symbol, fields)
 
 
 def _narrowed(kernel: Kernel) -> Kernel:
@@ -171,11 +171,18 @@ def _arguments(e: Emitter, kernel: Kernel, fields: tuple[Field, ...]) -> list[st
     return lines
 
 
-def _module(w: Writer, symbol: str, rank: int, prologue: list[str], target: Target) -> str:
-    start, advance = _group_counters(rank)
-    fenced = "!nontemporal" in "".join(w.lines) and target.triple.startswith("x86_64")
+def _module(e: Emitter, symbol: str, prologue: list[str]) -> str:
+    w, rank, triple = e.w, e.kernel.rank, e.target.triple
+    fenced = "!nontemporal" in "".join(w.lines) and triple.startswith("x86_64")
+    number = shares.shares(e) if fenced else 1
+    if number > 1:
+        start = [*_COUNTER, *shares.start(e, number)]
+        group, advance = shares.GROUP, _NEXT
+    else:
+        start, advance = _group_counters(rank)
+        group = [f"  %group{axis} = load i64, ptr %group_cell{axis}" for axis in range(rank)]
     parts = [
-        f'target triple = "{target.triple}"',
+        f'target triple = "{triple}"',
         *w.globals,
         f'define void @{symbol}(ptr noalias %args, i64 %first, i64 %end) "no-builtins" {{',
         "entry:",
@@ -189,7 +196,7 @@ def _module(w: Writer, symbol: str, rank: int, prologue: list[str], target: Targ
         "  %more = icmp ult i64 %number, %end",
         "  br i1 %more, label %group_body, label %exit",
         "group_body:",
-        *[f"  %group{axis} = load i64, ptr %group_cell{axis}" for axis in range(rank)],
+        *group,
         *w.lines,
         *advance,
         "  br label %group_loop, !llvm.loop !1",
@@ -218,9 +225,13 @@ _FENCE = [
 """Streaming stores are ordered with nothing else until a fence."""
 
 
+_COUNTER = ["  %number_cell = alloca i64", "  store i64 %first, ptr %number_cell"]
+_NEXT = ["  %next_number = add i64 %number, 1", "  store i64 %next_number, ptr %number_cell"]
+
+
 def _group_counters(rank: int) -> tuple[list[str], list[str]]:
     """Cells for the group's number along each axis: set by division once, then counted on."""
-    start = ["  %number_cell = alloca i64", "  store i64 %first, ptr %number_cell"]
+    start = list(_COUNTER)
     start += [f"  %group_cell{axis} = alloca i64" for axis in range(rank)]
     rest = "%first"
     for axis in range(rank):
@@ -230,7 +241,7 @@ def _group_counters(rank: int) -> tuple[list[str], list[str]]:
             start.append(f"  %rest{axis} = udiv i64 {rest}, %extent{axis}")
             here, rest = f"%start{axis}", f"%rest{axis}"
         start.append(f"  store i64 {here}, ptr %group_cell{axis}")
-    advance = ["  %next_number = add i64 %number, 1", "  store i64 %next_number, ptr %number_cell"]
+    advance = list(_NEXT)
     carry = "1"
     for axis in range(rank):
         advance.append(f"  %step{axis} = add i64 %group{axis}, {carry}")

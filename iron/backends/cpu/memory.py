@@ -46,6 +46,9 @@ def _load_at(e: Emitter, op: Op, where: Address) -> list[Names | Runs]:
     (result,) = op.results
     elem, n = buffer.type.elem, op.attr("count") or 1  # type: ignore[union-attr]
     length = runs.of_pattern(e, where.pattern) if n == 1 else 1
+    if e.mask is None and where.stride != 0:
+        e.read.add(buffer)
+        e.in_order = e.in_order and _is_in_order(e, where, n)
     across = turned(e, elem, buffer, indices, n) if where.stride is None else None
     if across is not None:
         raw, width = across, e.lanes
@@ -75,6 +78,12 @@ def _parts(e: Emitter, elem: DType, where: Address, n: int) -> tuple[list[str], 
     if where.pattern is not None and _is_near(e, where.pattern):
         return [_scattered_load(e, elem, where, j) for j in range(n)], e.lanes
     return gather(e, elem, where, n), e.lanes
+
+
+def _is_in_order(e: Emitter, where: Address, n: int) -> bool:
+    if where.stride is None:
+        return where.pattern is not None and _is_near(e, where.pattern)
+    return 0 <= where.stride <= max(n, FARTHEST)
 
 
 def _is_near(e: Emitter, pattern: tuple[int, ...]) -> bool:

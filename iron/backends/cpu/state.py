@@ -75,7 +75,9 @@ class Emitter:
     `mask` names the active lanes, None when all are. A masked region runs only when some lane is
     active, so that uniform loads in it are safe. `turns` are the loops around what is emitted,
     outer ones first, `following` the ops after the current one. `nibbles` are what values are of a
-    four-bit code, if the kernel has any. `streamed` are the outputs that may bypass the caches.
+    four-bit code, if the kernel has any. `streamed` are the outputs that may bypass the caches,
+    `read` are the buffers of which whole lanes were read, `in_order` is false once one was read
+    otherwise than in order, except where a step that `if_one` names is not 1.
     """
 
     def __init__(
@@ -105,6 +107,9 @@ class Emitter:
         self.places: dict[Value, Fixed | Slot] = {}
         self.partials: dict[tuple[Op, int], tuple[list[str], list[tuple[str, int]]]] = {}
         self.streamed: frozenset[Value] = frozenset()
+        self.read: set[Value] = set()
+        self.in_order = True
+        self.if_one: dict[str, None] = {}
         self.scope = Scope({}, {}, {})
         self._combined = _inside_combiners(kernel.body)
 

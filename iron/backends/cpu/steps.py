@@ -33,13 +33,17 @@ def either(
         e.first(index)  # here, where either way and what follows can use it
     step = axis_steps(e, buffer)[axis]
     e.w.branch(e.w.let(f"icmp eq i64 {step}, 1"), near, apart)
+    e.if_one[step] = None
     for label, unit in ((near, axis), (apart, None)):
         e.w.label(label)
+        in_order = e.in_order
         with e.nested():
             (found,) = load(address(e, buffer, indices, unit))
             names = e.spread(result, found) if isinstance(found, Runs) else found
             for cell, name in zip(cells, names, strict=True):
                 e.w.do(f"store {e.type(result)} {name}, ptr {cell}")
+        if unit is None:
+            e.in_order = in_order
         e.w.jump(end)
     e.w.label(end)
     return [tuple(e.w.let(f"load {e.type(result)}, ptr {cell}") for cell in cells)]

@@ -16,15 +16,31 @@ entry:
   %streams = load i64, ptr %at5, align 8
   %number_cell = alloca i64
   store i64 %first, ptr %number_cell
-  %group_cell0 = alloca i64
-  store i64 %first, ptr %group_cell0
+  %large = icmp ne i64 %streams, 0
+  %begins0 = ptrtoint ptr %arg1 to i64
+  %beyond0 = and i64 %begins0, 63
+  %on_line0 = icmp eq i64 %beyond0, 0
+  %whole0 = and i1 %large, %on_line0
+  %share_bits = select i1 %whole0, i64 2, i64 0
+  %shares = shl i64 1, %share_bits
+  %last_share = sub i64 %shares, 1
+  %count = sub i64 %end, %first
+  %share = lshr i64 %count, %share_bits
+  %shared = shl i64 %share, %share_bits
   br label %group_loop
 group_loop:
   %number = load i64, ptr %number_cell
   %more = icmp ult i64 %number, %end
   br i1 %more, label %group_body, label %exit
 group_body:
-  %group0 = load i64, ptr %group_cell0
+  %turn = sub i64 %number, %first
+  %which = and i64 %turn, %last_share
+  %within = lshr i64 %turn, %share_bits
+  %before = mul i64 %which, %share
+  %apart = add i64 %before, %within
+  %dealt = icmp ult i64 %turn, %shared
+  %place = select i1 %dealt, i64 %apart, i64 %turn
+  %group0 = add i64 %first, %place
   %v1 = trunc i64 %group0 to i32
   %v2 = mul i32 %v1, 256
   store i64 0, ptr %cell3
@@ -186,8 +202,6 @@ end18:
 piece_end5:
   %next_number = add i64 %number, 1
   store i64 %next_number, ptr %number_cell
-  %step0 = add i64 %group0, 1
-  store i64 %step0, ptr %group_cell0
   br label %group_loop, !llvm.loop !1
 exit:
   %streamed = icmp ne i64 %streams, 0
