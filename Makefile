@@ -42,7 +42,7 @@ build/.checked: $(READY) $(shell find iron -name '*.py')
 	$(PYTHON) -m iron test --backend cpu
 	@mkdir -p build && touch $@
 
-check: $(READY)  ## lint, types, rooms, layers and generated pages; seconds
+check: $(READY)  ## lint, types, rooms, layers and the form of pages; seconds
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	@$(MAKE) --no-print-directory -j2 -Otarget types rooms PYTHON=$(PYTHON)
@@ -52,7 +52,8 @@ types:
 	$(PYTHON) tools/check_types.py
 
 rooms:
-	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py tests/unit/report -k 'not browser'
+	$(PYTHON) -m pytest tests/unit/test_rooms.py tests/unit/test_layers.py tests/unit/report \
+	  tests/docs/test_pages.py::test_page_is_well_formed -k 'not browser'
 
 test: $(READY)  ## the whole suite; fails over budget, names what it did not run
 	$(PYTEST)

@@ -1,5 +1,6 @@
 """What a turn reads was asked for in the turn before, where walks are loops."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tests.unit.tiles.programs import Made, gemm
 from tests.unit.tiles.test_lower import interpreted
 
 LINE = 64
+TILES = [(64, 128, 16), (64, 128, 32)]
+FAST = [("NN", TILES[0], f32)]
 
 
 def asked(made: Made, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Any]]:
@@ -33,9 +36,13 @@ def asked(made: Made, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> dict[s
     return found
 
 
-@pytest.mark.parametrize("dtype", [f32, f16])
-@pytest.mark.parametrize("form", ["NN", "NT", "TN"])
-@pytest.mark.parametrize("tiles", [(64, 128, 16), (64, 128, 32)])
+WAYS = [
+    pytest.param(form, tiles, dtype, marks=[] if (form, tiles, dtype) in FAST else pytest.mark.slow)
+    for form, tiles, dtype in product(["NN", "NT", "TN"], TILES, [f32, f16])
+]
+
+
+@pytest.mark.parametrize(("form", "tiles", "dtype"), WAYS)
 def test_every_line_of_the_next_turn_is_asked_for(form: str, tiles, dtype, monkeypatch):
     deep = 4 * tiles[2]
     made = gemm((64, 128, deep), tiles, dtype, form, stages=2)
