@@ -53,7 +53,7 @@ def _loops(kernel: Kernel) -> Iterator[Op]:
 def _on(kernel: Kernel, target: Target | None, shape: Grid, stages: int) -> Kernel:
     """The kernel of threads whose loops copy operands at most `stages` - 1 turns early."""
     e = Emitter(kernel, target, shape, place(kernel, shape), stages)
-    e.micro = panel.micro_kernel(kernel, target, e.plan)
+    e.micro = panel.micro_kernel(kernel, target, e.plan, shape)
     params = [Value(p.type, None, p.name) for p in kernel.body.params]
     e.values.update(zip(kernel.body.params, params, strict=True))
     with e.b.block(params) as body:

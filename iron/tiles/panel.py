@@ -13,7 +13,7 @@ from iron.targets.atoms.atom import MatrixAtom
 from iron.targets.target import Target
 from iron.tiles import compute
 from iron.tiles.emitter import Emitter
-from iron.tiles.grid import products
+from iron.tiles.grid import Grid, products
 from iron.tiles.place import STAGED, Plan
 from iron.tiles.storage import Private, Shared
 
@@ -21,10 +21,13 @@ LANES = 32
 """Columns of a panel."""
 
 
-def micro_kernel(kernel: Kernel, target: Target | None, plan: Plan) -> MatrixAtom | None:
-    """What computes all products of `kernel`, where walks are loops; None when one does not fit."""
+def micro_kernel(
+    kernel: Kernel, target: Target | None, plan: Plan, grid: Grid
+) -> MatrixAtom | None:
+    """What computes all products of `kernel`, where walks are loops and all lanes of a simdgroup
+    lie in a row; None when one does not fit."""
     found = list(products(kernel))
-    if not plan.looped or not found or kernel.simd != LANES:
+    if not plan.looped or not found or (kernel.simd, grid.across) != (LANES, LANES):
         return None
     atom = cpu.dot(target, element(found[0].args[0].type).name)
     return atom if atom is not None and all(_fits(op, atom, plan) for op in found) else None

@@ -68,6 +68,13 @@ def test_ragged_sizes(case: ConcreteCase, road: str):
     assert verdict.ok, verdict.message
 
 
+@pytest.mark.parametrize("number", [5, 11])
+def test_the_rows_of_a_transpose_may_be_no_power_of_two(number: int):
+    """48 of them: lanes in two rows, for which the micro-kernels of a CPU are not."""
+    verdict = run_case(cased(33, 31, 104, number), "cpu")
+    assert verdict.status == "pass", verdict.message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "text"),
