@@ -14,6 +14,7 @@ import numpy as np
 from iron.dtypes import DType, of_numpy
 from iron.errors import error
 from iron.runtime import dlpack
+from iron.runtime.aligned import empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ def allocate(shape: tuple[int, ...], dtype: DType, beside: Any, name: str, kerne
         made = jax.device_put(jax.numpy.empty(shape, dtype.np), beside.device)
         return describe(made.block_until_ready(), name, kernel)
     if library != "torch":
-        return describe(np.empty(shape, dtype.np), name, kernel)
+        return describe(empty(shape, dtype.np), name, kernel)
     torch = importlib.import_module("torch")
     kind = torch.bool if dtype.name == "bool" else getattr(torch, _TORCH.get(dtype.name, ""), None)
     if kind is None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from iron.runtime.aligned import aligned
 
-ALIGNMENT = 64
-"""Bytes: a cache line, and the widest vector of the processors Iron compiles for."""
+Array = np.ndarray[Any, Any]
 
 
 class HostDriver:
@@ -21,9 +20,7 @@ class HostDriver:
 
     def upload(self, array: Array) -> Array:
         """A contiguous copy whose first element lies on a cache line."""
-        memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-        first = -memory.__array_interface__["data"][0] % ALIGNMENT
-        copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy = aligned(array.shape, array.dtype)
         copy[...] = array
         return copy
 

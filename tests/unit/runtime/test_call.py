@@ -119,6 +119,13 @@ def refused(id: str, *words: str) -> Any:
     return Check()
 
 
+@pytest.mark.parametrize("n", [3, 1 << 18, (1 << 20) + 1])
+def test_a_large_output_that_is_allocated_begins_on_a_cache_line(n: int) -> None:
+    made = [scale(np.ones(n, np.float32)) for _ in range(3)]
+    assert all((y == 2).all() and y.shape == (n,) and y.flags.c_contiguous for y in made)
+    assert n < 1 << 18 or all(y.ctypes.data % 64 == 0 for y in made)
+
+
 def test_an_output_is_allocated_and_returned() -> None:
     x = numbers(37)
     y = scale(x)
