@@ -27,7 +27,7 @@ FUZZ = Path(__file__).parents[2] / "build" / "fuzz"  # where a failing program s
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("first", [0, 50_000, 8_000_000])
+@pytest.mark.parametrize("first", [0, pytest.param(50_000, marks=pytest.mark.slow), 8_000_000])
 def test_roads_agree(first):
     said, _ = command.compare(range(first, first + BLOCK), list(ROADS), FUZZ)
     assert said == []

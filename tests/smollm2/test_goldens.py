@@ -151,7 +151,12 @@ def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
     return request.param
 
 
-@pytest.mark.parametrize("broken", WRONG, indirect=True)
+MEANT = ("rms_norm", "qmv", "kv_append", "sdpa_decode")
+"""One of norms, products, memory and attention; the others wait for `make full`."""
+BROKEN = [n if n in MEANT else pytest.param(n, marks=pytest.mark.slow) for n in WRONG]
+
+
+@pytest.mark.parametrize("broken", BROKEN, indirect=True)
 def test_a_wrong_kernel_breaks_a_golden(broken: str, bound: Bound):
     golden = PROMPTS["p1_sentence"]
     model: Any = Recorded(bound.model if broken == "arg_reduce" else engine.Model(bound.model.path))

@@ -151,8 +151,10 @@ def test_programs_by_products(target: Target, name: str):
 @pytest.mark.parametrize(
     ("road", "name"),
     [
-        *(("cuda-text", n) for n in ("nn bf16", "nt u8", "nt bf16 a turn early", "attention")),
-        *(("hip-text-64", n) for n in ("nt f16 with bias", "tt i8", "tn bf16")),
+        *(("cuda-text", n) for n in ("nt u8", "nt bf16 a turn early", "attention")),
+        *(("hip-text-64", n) for n in ("nt f16 with bias", "tt i8")),
+        pytest.param("cuda-text", "nn bf16", marks=pytest.mark.slow),
+        pytest.param("hip-text-64", "tn bf16", marks=pytest.mark.slow),
     ],
 )
 def test_text_by_products(road: str, name: str):

@@ -16,6 +16,7 @@ from iron.front.specialise import traced
 from iron.lang import In, Out, dims, each, kernel
 from iron.lang.declare import KernelFunction
 from iron.targets.nvidia import APPROXIMATIONS
+from iron.targets.target import Target
 from iron.targets.vulkan import LEAST, USUAL
 from iron.worker.discover import kernels, modules
 from tests.unit.backends.spirv.validator import complaint
@@ -41,14 +42,20 @@ def encoded(name: str, target=USUAL) -> Encoded:
     return encode(lower(choose(KERNELS[name], target, None, {}).kernel, target), target)
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_every_form_of_a_kernel_is_a_valid_module(name: str):
-    """And has a text."""
-    for target in (USUAL, LEAST):
-        lowered = lower(choose(KERNELS[name], target, None, {}).kernel, target)
-        for form in forms(lowered, lambda body, words, target=target: encode(body, target, words)):
-            assert complaint(form.code.words) == "", form.aligned
-        assert disassemble(form.code.words).endswith("OpFunctionEnd\n")
+IN_TURNS = [
+    pytest.param(name, target, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+    for i, name in enumerate(KERNELS)
+    for j, target in enumerate((USUAL, LEAST))
+]
+
+
+@pytest.mark.parametrize(("name", "target"), IN_TURNS, ids=lambda x: getattr(x, "name", x))
+def test_every_form_of_a_kernel_is_a_valid_module(name: str, target: Target):
+    """And has a text; a run that is not of all takes one of the two devices for each kernel."""
+    lowered = lower(choose(KERNELS[name], target, None, {}).kernel, target)
+    for form in forms(lowered, lambda body, words: encode(body, target, words)):
+        assert complaint(form.code.words) == "", form.aligned
+    assert disassemble(form.code.words).endswith("OpFunctionEnd\n")
 
 
 @kernel
