@@ -42,7 +42,7 @@ build/.checked: $(READY) $(shell find iron -name '*.py')
 	$(PYTHON) -m iron test --backend cpu
 	@mkdir -p build && touch $@
 
-check: $(READY)  ## lint, types, rooms, layers and the form of pages; seconds
+check: $(READY)  ## lint, types, rooms, layers and pages; seconds
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	@$(MAKE) --no-print-directory -j2 -Otarget types rooms PYTHON=$(PYTHON)

@@ -17,8 +17,8 @@ from iron.check.prepare import Prepared, prepare
 from iron.check.tolerance import CaseError, compare
 from iron.errors import KernelError
 
-SIMD = 32
-"""Lanes of the targets whose threads a case may name; some have 64."""
+NARROW, WIDE = 32, 64
+"""Lanes of simdgroups: a case may name threads that only narrow ones make up."""
 
 Runner = Callable[[Declared, dict[str, Any]], None]
 
@@ -71,7 +71,7 @@ def run_case(case: ConcreteCase, backend: str | Runner, seed: int = 0) -> Verdic
     except KernelError as refused:
         if refused.id == "E0702" and case.choice:
             return Verdict(case.label, "inapplicable", message=refused.diagnostic.message)
-        if refused.id == "E0301" and "THREADS" in case.consts and case.fits(SIMD):
+        if refused.id == "E0301" and case.fits(NARROW) and not case.fits(WIDE):
             return Verdict(case.label, "elsewhere", message=refused.diagnostic.message)
         return Verdict(case.label, "fail", message=str(refused), refused=refused.id)
     return judge(case.label, prepared)

@@ -1,7 +1,7 @@
 """Reads that are asked for a turn early: where walks are loops, memory answers during products.
 
 A core has few requests under way. Filling group memory from afar waits for each sixteen lines;
-asked for one by one while the products of the turn before run, they cost nothing.
+asked for one by one while the products of the turn before run, many are near when their turn comes.
 """
 
 from __future__ import annotations

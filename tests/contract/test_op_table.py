@@ -47,7 +47,7 @@ OPAQUE = dict.fromkeys(
     "made for targets that list matrices whose layout they keep to themselves",
 )
 MADE = RINGS | SIMD | COPIES | OPAQUE
-PANELS = dict.fromkeys(("panel_mma", "prefetch"), "made for CPUs alone")
+FOR_CPUS = dict.fromkeys(("panel_mma", "prefetch"), "made for CPUs alone")
 BACKENDS: dict[str, Backend] = {
     "interp": Backend(
         set(INTERP) | {r.name for r in TABLE.values() if r.ref is not None},
@@ -55,13 +55,13 @@ BACKENDS: dict[str, Backend] = {
         {name: why for name, why in RINGS.items() if name != "pair"},
     ),
     "cpu": Backend(set(CPU), {**ELEMENTARY, **TILES}, MADE),
-    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD | COPIES | PANELS),
-    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE | PANELS),
+    "spirv": Backend(set(SPIRV), SCALARS, RINGS | SIMD | COPIES | FOR_CPUS),
+    "clike": Backend(set(SPELLINGS) | set(CLIKE), SCALARS, MADE | FOR_CPUS),
     "cuda": Backend(
-        set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE | PANELS
+        set(SPELLINGS) | set(CLIKE) | set(PTX) | set(MMA) | set(SM80), SCALARS, OPAQUE | FOR_CPUS
     ),
     "metal": Backend(
-        set(SPELLINGS) | set(CLIKE) | set(METAL), SCALARS, RINGS | SIMD | COPIES | PANELS
+        set(SPELLINGS) | set(CLIKE) | set(METAL), SCALARS, RINGS | SIMD | COPIES | FOR_CPUS
     ),
 }
 REPLACING = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from iron.backends.cpu import arith, runs, steps
 from iron.backends.cpu.address import Address, address
-from iron.backends.cpu.ahead import prefetch
+from iron.backends.cpu.ahead import LINE, prefetch
 from iron.backends.cpu.gather import each_active_lane, gather, scatter
 from iron.backends.cpu.lanes import Lanes
 from iron.backends.cpu.state import Emitter, Names, Runs
@@ -21,9 +21,6 @@ from iron.ir.types import Tensor
 
 WIDEST = 64
 """Elements of the widest vector that is shuffled at once."""
-
-LINE = 64
-"""Bytes of a cache line: streaming stores write whole ones."""
 
 STREAM_ALIGN = 16
 """Bytes of the least aligned streaming store, which is what allocators give."""

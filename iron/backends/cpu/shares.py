@@ -10,12 +10,10 @@ use soon.
 
 from __future__ import annotations
 
+from iron.backends.cpu.ahead import LINE
 from iron.backends.cpu.state import Emitter
 from iron.dtypes import DType
 from iron.ir.types import Tensor
-
-LINE = 64
-"""Bytes of a cache line."""
 
 
 def shares(e: Emitter) -> int:

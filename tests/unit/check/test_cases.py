@@ -10,6 +10,7 @@ from iron.check.cases import check, expand, run_case, weakness
 from iron.check.prepare import prepare
 from iron.check.specialisations import specialise
 from iron.check.tolerance import CaseError
+from iron.errors import error
 from iron.kernels.sdpa.decode import sdpa_decode
 from iron.lang import ELT, EXACT, RED, In, Out, Packed, dims, f32, formats, kernel, partial, u8, u32
 from iron.runtime.drivers.interp import InterpreterDriver
@@ -212,6 +213,12 @@ def test_threads_without_simdgroups_on_a_target_are_elsewhere():
     assert specialise(named, prepare(named), GFX1100) is not None
     nowhere = replace(named, axes={**named.axes, "THREADS": 33})
     assert run_case(nowhere, on_lanes(64)).status == "fail"
+
+    def full(kernel, arguments):
+        raise error("E0301", "more groups than a launch can have")
+
+    everywhere = replace(named, axes={**named.axes, "THREADS": 64})
+    assert run_case(everywhere, full).status == "fail"
 
 
 def test_partial_outputs_compare_what_the_oracle_states():

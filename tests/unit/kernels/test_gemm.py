@@ -63,7 +63,7 @@ def test_matrices_of_nothing(road: str, kernel: Any):
         assert np.array_equal(c, np.ones((m, n)))
 
 
-@pytest.mark.parametrize("deep", [60, 128, 500, 2048])
+@pytest.mark.parametrize("deep", [60, 128, 500, 2048, 2049])
 def test_factors_of_one_sign_on_a_cpu(deep: int):
     """Nothing cancels: what is lost grows with the number of terms in a chain."""
     rng = np.random.default_rng(3)
