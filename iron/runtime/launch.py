@@ -16,6 +16,7 @@ import numpy as np
 from iron.errors import KernelError, error
 from iron.front.bind import Binding, PackedArg, TensorArg
 from iron.front.bind import bind as bind_arguments
+from iron.front.specialise import traced
 from iron.ir.core import Kernel, Require
 from iron.ir.host import evaluate
 from iron.lang.declare import KernelFunction, PlanFunction
@@ -262,7 +263,11 @@ def _choose(
     described: dict[str, Any],
     numbers: dict[str, Any],
 ) -> Found:
-    """The first of the kernel's choices whose requirements hold. Errors: E0702."""
+    """The first of the kernel's choices whose requirements hold. Errors: E0702.
+
+    The kernel's own requirements are checked on what the front end read, so that only a choice
+    which can serve is compiled; then those that the passes add.
+    """
     failure: KernelError | None = None
     unread: KernelError | None = None  # what failed for its Consts alone says less about the call
     target = driver.target()
@@ -278,16 +283,19 @@ def _choose(
             shared_bytes=target.shared_bytes,
         )
         try:
-            loaded = load(fn, binding, driver)
+            read = traced(fn, binding, target.simd)
         except KernelError as refused:
             if refused.id != "E0702":
                 raise
             unread = unread or refused
             continue
         _convert(fn, binding, numbers)
-        extents, failed = evaluate(loaded.kernel, numbers, binding.dims)
+        _, failed = evaluate(read.kernel, numbers, binding.dims)
         if not failed:
-            return Found(loaded, binding, extents)
+            loaded = load(read, driver)
+            extents, failed = evaluate(loaded.kernel, numbers, binding.dims)
+            if not failed:
+                return Found(loaded, binding, extents)
         failure = failure or _refusal(fn, failed[0], binding, numbers)
     failure = failure or unread
     assert failure is not None

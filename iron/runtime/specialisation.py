@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 from iron.analysis.budget import check_budget
 from iron.analysis.effects import in_place
 from iron.compiler import lower
-from iron.front.bind import Binding
-from iron.front.specialise import Traced, traced
+from iron.front.specialise import Traced
 from iron.ir.core import Kernel
 from iron.lang.declare import KernelFunction
 from iron.lang.parameter import ConstSpec
@@ -37,9 +36,8 @@ class Specialised:
 _LOADED: WeakKeyDictionary[Kernel, dict[Driver, Specialised]] = WeakKeyDictionary()
 
 
-def load(fn: KernelFunction, binding: Binding, driver: Driver) -> Specialised:
-    """The specialisation for `binding`, traced, lowered and compiled at most once a driver."""
-    read = traced(fn, binding, simd=driver.target().simd)
+def load(read: Traced, driver: Driver) -> Specialised:
+    """What was read, lowered and compiled at most once a driver."""
     by_driver = _LOADED.setdefault(read.kernel, {})
     found = by_driver.get(driver)
     if found is None:
