@@ -62,12 +62,12 @@ def preferred(kernel: Kernel, target: Target | None) -> Kernel | None:
 
 def passes_of(kernel: Kernel, target: Target | None = None) -> tuple[tuple[str, Pass], ...]:
     """What `lower` runs, in order: tiles become threads after `fuse`, which is part of their
-    meaning, and before what asks for threads. Where products take less time than what is between
-    them, positive factors sink first."""
+    meaning, and before what asks for threads. On a target with `fast_products`, positive factors
+    sink first."""
     passes = passes_for(target) if target is not None else THREAD_PASSES
     if target is None or target.name == INTERPRETER or not tiled(kernel):
         return passes
     first = [name for name, _ in passes].index("fuse") + 1
     tiles = ("tiles", lambda k: threads(k, target))
-    before = (("sink_scale", sink_scale),) if target.has("cuda") else ()
+    before = (("sink_scale", sink_scale),) if target.has("fast_products") else ()
     return (*before, *passes[:first], tiles, *passes[first:])

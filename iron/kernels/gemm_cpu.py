@@ -1,5 +1,7 @@
 """The tiles of `gemm` on a CPU, measured on two cores with AVX-512 and AMX."""
 
+from typing import NamedTuple
+
 from iron.lang import bf16, cdiv, f32, next_pow2
 
 CHAIN = 2048
@@ -8,8 +10,17 @@ NARROW = 16384
 """The same of 16-bit floats, whose sums are rounded to as much."""
 
 
+class Tile(NamedTuple):
+    """The Consts of `gemm` that a CPU's schedule gives."""
+
+    BM: int
+    BN: int
+    BK: int
+    CHAIN: int
+
+
 def tile(m, n, k, T, pairs):
-    """(BM, BN, BK, CHAIN), with `pairs` for products of AMX.
+    """The tile of an m x n product over k, with `pairs` for products of AMX.
 
     The widest tile whose operands are copied least that leaves a dozen groups; as little as can be
     lies beyond the edges. Each turn of BK is summed from 0, so that chains stay short.
@@ -19,7 +30,7 @@ def tile(m, n, k, T, pairs):
     side = next((s for s in (256, 128) if s <= most and cdiv(m, s) * cdiv(n, s) >= 12), 64)
     rows, columns = fitted(m, side, 16), fitted(n, side, 32)
     depth = min(256 if pairs else 128, max(32, next_pow2(k)))
-    return rows, columns, depth, 0 if plain else CHAIN
+    return Tile(rows, columns, depth, 0 if plain else CHAIN)
 
 
 def fitted(n, side, step):
@@ -28,16 +39,15 @@ def fitted(n, side, step):
     return max(1, cdiv(n, parts * step)) * step
 
 
-def entry(number, amx):
-    """The function that a schedule calls for one number of `tile`."""
+def entry(key, amx):
+    """The function that a schedule calls for one Const of `tile`."""
 
     def found(P, Q, R, S, TA, TB, T):
         m, n, k = Q if TA else P, R if TB else S, P if TA else Q
-        return tile(m, n, k, T, amx and T is bf16)[number]
+        return getattr(tile(m, n, k, T, amx and T is bf16), key)
 
     return found
 
 
-NAMES = ("BM", "BN", "BK", "CHAIN")
-CPU = {name: entry(number, amx=False) for number, name in enumerate(NAMES)}
-AMX = {name: entry(number, amx=True) for number, name in enumerate(NAMES)}
+CPU = {key: entry(key, amx=False) for key in Tile._fields}
+AMX = {key: entry(key, amx=True) for key in Tile._fields}

@@ -35,14 +35,13 @@ class BadEntry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What lies on disk (`bytes`, age of the least and most recently used in seconds), what this
-    process asked for, and `trouble`: why the directory cannot be used, or nothing."""
+    """What lies on disk (`bytes`, age of the least recently used in seconds), what this process
+    asked for, and `trouble`: why the directory cannot be used, or nothing."""
 
     root: Path
     entries: int
     bytes: int
     oldest: float
-    newest: float
     counts: dict[str, int]
     trouble: str
 
@@ -157,7 +156,6 @@ class Cache:
             len(files),
             total,
             max(ages),
-            min(ages),
             dict(self.counts),
             "" if trouble == ABSENT else trouble,
         )

@@ -14,7 +14,7 @@ from typing import Any
 from iron.errors import error
 from iron.runtime.drivers.vulkan.records import f32, i32, pointer, size, text, u32, u64
 
-SUCCESS, TIMEOUT, INCOMPLETE = 0, 2, 5
+SUCCESS = 0
 RESULTS = {
     -1: "out of host memory",
     -2: "out of device memory",
