@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from iron.dtypes import f32
 from iron.ir.build import Builder
-from iron.ir.core import Kernel, Op, Value
+from iron.ir.core import Kernel, Op, Value, tiled
 from iron.ir.rebuild import rebuild
 from iron.ir.types import element
+from iron.passes.dead import dead
 
 
 def fuse(kernel: Kernel) -> Kernel:
-    """`kernel` with a * b + c as fma(a, b, c); of two products the left one is contracted."""
-    return rebuild(kernel, {"add": _add, "sub": _sub})
+    """`kernel` with a * b + c as fma(a, b, c); of two products the left one is contracted.
+
+    Of tiles, the products that nothing else reads go: readers decide where a tile lives.
+    """
+    made = rebuild(kernel, {"add": _add, "sub": _sub})
+    return dead(made) if tiled(kernel) else made
 
 
 def _product(b: Builder, value: Value) -> tuple[Value, Value] | None:

@@ -7,6 +7,7 @@ import pytest
 
 from iron.dtypes import f32
 from iron.ir.core import Kernel
+from iron.passes.fuse import fuse
 from iron.targets.cpu import X86_64_V4
 from iron.tiles.grid import Grid, grid, natural
 from iron.tiles.lower import threads
@@ -119,3 +120,16 @@ def test_a_walk_keeps_what_it_reads_twice(writes: int, where: str):
     arrays = [op for op in found.body.walk() if op.name == "shared"]
     assert len(arrays) == (0 if writes == 1 else 2)
     assert sum(op.name == "exp2" for op in found.body.walk()) == (2 if writes == 1 else 1)
+
+
+def test_what_a_contraction_read_is_no_reader():
+    """exp2(x) * (x + 1) + x is one fma: its factors have one reader, the product none."""
+    p = Tiles()
+    p.tensor("x", f32, "in", 2), p.tensor("y", f32, "out", 2)
+    n, shape = p.dim("N"), (8, 32)
+    x = p.read("x", shape, [p.group(), 0], [n, n])
+    product = p.emit("mul", p.emit("exp2", x), p.emit("add", x, p.full(1, shape)))
+    p.write("y", p.emit("add", product, x), [p.group(), 0], [n, n])
+    found = placed(fuse(p.done()))
+    assert "mul" not in found
+    assert found["exp2"] == [(REBUILT, "has one reader, `fma`")]
