@@ -105,7 +105,9 @@ def load(path: Path) -> Document:
     """Reads a document. Errors: E0801 for a file that is none, or of another version."""
     try:
         text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
+    except OSError as problem:
+        raise error("E0801", f"{path}: {problem.strerror or problem}") from None
+    except UnicodeDecodeError as problem:
         raise _no_snapshot(str(path), str(problem)) from None
     return parse(text, str(path))
 

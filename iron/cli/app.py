@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import traceback
+from typing import Annotated
 
 import typer
 
+from iron import __version__
 from iron.cli import (
     bench,
     build,
@@ -32,6 +34,24 @@ app = typer.Typer(
     help="Checks, times, builds, inspects and sets up kernels written in Iron.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"iron {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Checks, times, builds, inspects and sets up kernels written in Iron."""
+
+
 app.command("test")(test.run)
 app.command("bench")(bench.run)
 app.command("snap")(snap.snap)
@@ -52,6 +72,8 @@ def run(arguments: list[str]) -> int:
     try:
         app(arguments, prog_name="iron")
     except SystemExit as left:
+        if _interrupted(left):
+            console(stderr=True).print("interrupted")
         return left.code if isinstance(left.code, int) else int(left.code is not None)
     except KernelError as wrong:
         _complain(wrong)
@@ -63,6 +85,13 @@ def run(arguments: list[str]) -> int:
         _complain(_internal(fault))
         return 1
     return 0
+
+
+def _interrupted(left: BaseException | None) -> bool:
+    """Whether a command ended by Ctrl-C, which typer turns into a status without a word."""
+    return left is not None and (
+        isinstance(left, KeyboardInterrupt) or _interrupted(left.__cause__ or left.__context__)
+    )
 
 
 def _complain(wrong: KernelError) -> None:

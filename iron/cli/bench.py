@@ -18,6 +18,7 @@ from iron.bench.tree import RECEIPTS, Tree, clean
 from iron.cli.bench_table import compare_dtypes, print_rows, summary
 from iron.cli.changes import print_changes
 from iron.cli.configuration import Configuration, load
+from iron.cli.matching import backend_of, dtypes_of, ended, peers_of, unmatched
 from iron.cli.output import JsonFlag, console, print_json
 from iron.cli.test import worker_command
 from iron.cli.tune import search
@@ -36,7 +37,6 @@ SILENCE = 300.0
 """Seconds of silence after which a bench counts as hanging: a peer's compiler is silent long."""
 
 UNTIMED = tuple(b for b in BACKENDS if b == "interp" or "-text" in b)
-NO_MATCH = "no bench matches; `iron bench --list` names all"
 QUICK = {"least": 5, "most": 5, "seconds": 0.0}
 
 
@@ -132,7 +132,7 @@ def run(
     season = Season(
         campaign(resolved, backend, tuple(filter or ()), dtypes),
         cold=not warm,
-        peers=tuple(peer or ()),
+        peers=peers_of(peer),
         beside=beside,
         limits=QUICK if quick else {},
         tune=tune and named,
@@ -155,10 +155,15 @@ def run(
     changes = _changes(folder, found, diff, baseline_ref, threshold)
     if json:
         print_json(found)
-    else:
+    elif found["rows"] or found["faults"]:
         _print(found, changes, verbose, side_by_side)
+    _end(season, found, changes)
+
+
+def _end(season: Season, found: Document, changes: Comparison | None) -> None:
+    """The status of a command that has shown its rows. Errors: E0803 where there are none."""
     if not found["rows"] and not found["faults"]:
-        raise typer.Exit(2)
+        raise _unmatched(season)
     if found["faults"] or (changes and changes.of("slower")):
         raise typer.Exit(1)
 
@@ -177,20 +182,23 @@ def _names(season: Season, json: bool) -> NoReturn:
     try:
         found = list(season.named())
     except Lost as lost:
-        raise _unlisted(lost) from None
+        ended(lost)
     names, faults = [t.name for t in found if not t.kind], [_fault(t) for t in found if t.kind]
     if json:
         print_json({"schema": 1, "benches": names, "faults": faults})
     else:
-        for name in names or [NO_MATCH]:
+        for name in names:
             console().print(name, markup=False, soft_wrap=True)
         for fault in faults:
             console(stderr=True).print(f"{fault['kernel']}: {fault['text']}", markup=False)
-    raise typer.Exit(1 if faults else 0 if names else 2)
+    if not names and not faults:
+        raise _unmatched(season)
+    raise typer.Exit(1 if faults else 0)
 
 
-def _unlisted(lost: Lost) -> KernelError:
-    return error("E0803", "the kernels cannot be listed", notes=(lost.text,))
+def _unmatched(season: Season) -> KernelError:
+    of = season.campaign
+    return unmatched("bench", of.filters, ",".join(of.dtypes), "iron bench --list")
 
 
 def _tune(season: Season, json: bool, last: bool) -> None:
@@ -204,10 +212,10 @@ def _tune(season: Season, json: bool, last: bool) -> None:
 
 def checked(backend: str) -> str:
     """The name of a backend that can be timed. Errors: E0803."""
-    if backend not in BACKENDS or backend in UNTIMED:
-        known = ", ".join(b for b in BACKENDS if b not in UNTIMED)
-        raise error("E0803", f"--backend {backend} is not timed", help=f"backends are {known}")
-    return backend
+    known = tuple(b for b in BACKENDS if b not in UNTIMED)
+    if backend in UNTIMED:
+        raise error("E0803", f"--backend {backend} is not timed", help=f"{', '.join(known)} are")
+    return backend_of(backend, "--backend", known)
 
 
 def campaign(
@@ -226,7 +234,7 @@ def campaign(
         backends=(backend,),
         command=lambda _: command,
         filters=filters,
-        dtypes=tuple(d.strip() for d in dtypes.split(",")) if dtypes else (),
+        dtypes=dtypes_of(dtypes),
         seed=resolved["seed"],
         limits=Limits(seconds, memory),
     )
@@ -270,7 +278,7 @@ def collect(
                 if shown:
                     out.print(f"{timed.name}: {summary(timed.row)}", markup=False)
         except Lost as lost:
-            raise _unlisted(lost) from None
+            ended(lost)
     return snapshot.document(season.backend, rows, faults, machine, tree, note)
 
 
@@ -299,10 +307,6 @@ def _changes(
 
 
 def _print(found: Document, changes: Comparison | None, verbose: int, side_by_side: bool) -> None:
-    out = console()
-    if not found["rows"] and not found["faults"]:
-        out.print(NO_MATCH)
-        return
     if side_by_side:
         compare_dtypes(found)
     else:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from iron.cli.configuration import load
+from iron.cli.matching import unmatched
 from iron.cli.output import JsonFlag, console, print_json, print_table
 from iron.cli.rows import collect, report
 from iron.cli.rows import document as rows_document
@@ -113,9 +114,11 @@ def _run(
         rows = collect(replace(campaign, trial=order.trial), "nothing" if json else "kernels")
         failed = any(row.faults for row in rows)
         files = [] if failed or folder is None else _write_documents(folder, order, wanted)
+        if not rows:  # whatever is raised here leaves the folder as it was
+            raise unmatched("kernel", campaign.filters, dtypes, "iron inspect")
         _report(rows, order, time.monotonic() - started, out, files, times, json)
-        if failed or not rows:
-            raise typer.Exit(1 if rows else 2)  # leaves the folder as it was
+        if failed:
+            raise typer.Exit(1)
 
 
 def _write_documents(folder: Path, order: Order, kinds: tuple[str, ...]) -> list[str]:

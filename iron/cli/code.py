@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from iron.cli.configuration import load
+from iron.cli.matching import unmatched
 from iron.cli.output import console, print_json
 from iron.cli.rows import collect, print_red
 from iron.cli.test import campaign_of
@@ -26,9 +27,10 @@ def snap_code(
     """Writes the texts of the chosen kernels; exit status 1 when one cannot be built."""
     found, failed = replay(_names(targets), filters, dtypes or "")
     count = sum(map(len, found.texts.values()))
+    if not count and failed:
+        raise typer.Exit(1)
     if not count:
-        console(stderr=True).print("no kernel matches; nothing is saved")
-        raise typer.Exit(1 if failed else 2)
+        raise unmatched("kernel", filters, dtypes, "iron inspect")
     path = output or DEFAULT
     with write(path) as file:
         file.write(snapshot.dumps(found))
@@ -46,7 +48,7 @@ def diff_code(before: Path, after: Path | None, filters: tuple[str, ...], json: 
     if after is not None:
         new = snapshot.load(after)
     else:
-        new, failed = replay(tuple(old.texts), old.filters, old.dtypes)
+        new, failed = replay(tuple(old.texts), old.filters, old.dtypes, quiet=json)
     changes = [c for c in snapshot.compare(old, new) if _chosen(c, filters)]
     if json:
         print_json({"schema": 1, "changes": [asdict(c) for c in changes]})
@@ -57,14 +59,19 @@ def diff_code(before: Path, after: Path | None, filters: tuple[str, ...], json: 
 
 
 def replay(
-    targets: tuple[str, ...], filters: tuple[str, ...], dtypes: str
+    targets: tuple[str, ...], filters: tuple[str, ...], dtypes: str, quiet: bool = False
 ) -> tuple[Snapshot, bool]:
-    """The texts as the compiler writes them now, and whether some kernel could not be built."""
+    """The texts as the compiler writes them now, and whether some kernel could not be built.
+
+    A line a kernel goes to standard error on the way; of a `quiet` one red rows alone.
+    """
     order = Order(targets, text=True)
     campaign = campaign_of(load({}), ("cpu",), filters, dtypes or None)
-    rows = collect(replace(campaign, trial=order.trial), "nothing")
+    shown = "nothing" if quiet else "kernels"
+    rows = collect(replace(campaign, trial=order.trial), shown, stderr=True)
     red = [row for row in rows if row.faults]
-    print_red(red)
+    if quiet:
+        print_red(red)
     texts = [
         snapshot.Text(target, made["alias"], made["symbol"], made["text"])
         for target, made in order.made

@@ -29,6 +29,12 @@ class Setting:
     parse: Callable[[Any], Any]
     default: Callable[[], Any]
     doc: str
+    flag: str = ""
+
+    @property
+    def option(self) -> str:
+        """The flag that sets it."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
@@ -109,7 +115,9 @@ def folder(value: Any) -> Path:
 
 SETTINGS: Final = (
     Setting("kernels", words, lambda: ("iron.kernels",), "packages whose kernels are found"),
-    Setting("backends", words, lambda: ("interp", "cpu"), "backends that `iron test` uses"),
+    Setting(
+        "backends", words, lambda: ("interp", "cpu"), "backends that `iron test` uses", "--backend"
+    ),
     Setting("jobs", positive, lambda: os.cpu_count() or 1, "worker processes side by side"),
     Setting("timeout", duration, lambda: 60.0, "seconds after which a silent worker is replaced"),
     Setting("memory", size, lambda: 4 << 30, "bytes that a worker may hold"),
@@ -140,8 +148,7 @@ def load(
             )
         given = (flags or {}).get(setting.name)
         if given is not None:
-            source = f"--{setting.name.replace('_', '-')}"
-            found[setting.name] = Resolved(_parse(setting, given, source), source)
+            found[setting.name] = Resolved(_parse(setting, given, setting.option), setting.option)
     return Configuration(found, file.parent if file and table else None)
 
 

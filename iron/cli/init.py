@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from importlib.resources import files
@@ -44,7 +45,7 @@ def init(
     out = console()
     for file in made:
         out.print(f"wrote  {place / file}", markup=False)
-    out.print(f"next   cd {place} && iron test", markup=False)
+    out.print(f"next   cd {shlex.quote(str(place))} && iron test", markup=False)
 
 
 def package_name(name: str) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from iron.cli.matching import ended
 from iron.cli.output import console
-from iron.errors import error
 from iron.worker.campaign import Campaign, Finished, Row
 from iron.worker.supervise import Lost
 
@@ -18,9 +18,9 @@ FAULTS_SHOWN = 3
 ROWS_SHOWN = 10
 
 
-def collect(campaign: Campaign, shown: str) -> list[Row]:
+def collect(campaign: Campaign, shown: str, stderr: bool = False) -> list[Row]:
     """All rows; `shown` is `nothing`, `kernels` (a line a kernel, and red rows) or `rows`."""
-    out = console()
+    out = console(stderr)
     rows: list[Row] = []
     columns = (
         TextColumn("{task.description}"),
@@ -41,7 +41,7 @@ def collect(campaign: Campaign, shown: str) -> list[Row]:
                 elif shown == "kernels":
                     _print_kernel(out, said, rows, campaign.backends)
         except Lost as lost:
-            raise error("E0803", "the kernels cannot be listed", notes=(lost.text,)) from None
+            ended(lost)
     return rows
 
 
@@ -95,11 +95,8 @@ def print_red(rows: list[Row]) -> None:
 
 
 def report(rows: list[Row], seconds: float) -> None:
-    """The last line: how many of what, and how many failed."""
+    """The last line of some rows: how many of what, and how many failed."""
     out = console()
-    if not rows:
-        out.print("no kernel matches; `iron inspect` lists the kernels")
-        return
     red = sum(bool(row.faults) for row in rows)
     cases = sum(row.cases for row in rows)
     text = f"{len({row.kernel for row in rows})} kernels, {len(rows)} rows, {cases} {rows[0].unit}"

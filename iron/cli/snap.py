@@ -13,6 +13,7 @@ from iron.bench.tree import clean
 from iron.cli.bench import campaign, checked, collect
 from iron.cli.code import snap_code
 from iron.cli.configuration import load
+from iron.cli.matching import unmatched
 from iron.cli.output import console
 from iron.errors import error
 from iron.worker.season import Season
@@ -71,8 +72,10 @@ def snap(
         chosen = campaign(resolved, checked(backend), tuple(filter or ()), None)
         found = collect(Season(chosen, peers=("none",)), tree, note)
     if not found["rows"]:
+        if not found["faults"]:
+            raise unmatched("bench", filter or (), None, "iron bench --list")
         console(stderr=True).print("no row was timed; nothing is saved")
-        raise typer.Exit(1 if found["faults"] else 2)
+        raise typer.Exit(1)
     path = output or Path(FOLDER) / _name(found)
     snapshot.save(found, path)
     console().print(f"{len(found['rows'])} rows in {path}", markup=False)

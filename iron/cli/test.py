@@ -12,13 +12,17 @@ from typing import Annotated
 import typer
 
 from iron.cli.configuration import Configuration, load
-from iron.cli.output import JsonFlag, print_json
+from iron.cli.matching import backend_of, dtypes_of, ended, unmatched
+from iron.cli.output import JsonFlag, console, print_json
 from iron.cli.rows import collect, document, report
 from iron.errors import error
 from iron.runtime.driver import BACKENDS
 from iron.worker.campaign import Campaign, MakeTrial
 from iron.worker.hunt import Hunt, listed
-from iron.worker.supervise import Limits
+from iron.worker.supervise import Limits, Lost
+
+HERE = ("interp", "cpu")
+"""Backends that need no device; whether another can be used, a worker is asked first."""
 
 
 def run(
@@ -28,7 +32,11 @@ def run(
     ] = None,
     backend: Annotated[
         list[str] | None,
-        typer.Option("-b", "--backend", help="`interp`, `cpu` or `all`; may be given twice."),
+        typer.Option(
+            "-b",
+            "--backend",
+            help="A backend of `iron device`, or `all` that work here. Repeatable.",
+        ),
     ] = None,
     dtypes: Annotated[
         str | None, typer.Option("--dtypes", help="Only these dtypes: `f32,f16`.")
@@ -73,7 +81,7 @@ def run(
         raise error("E0803", "--survivors goes with --mutate")
     resolved = load(
         {
-            "backends": None if names == ("all",) else names,
+            "backends": tuple(BACKENDS) if names == ("all",) else names,
             "jobs": jobs,
             "timeout": timeout,
             "memory": memory,
@@ -82,16 +90,33 @@ def run(
     )
     campaign = campaign_of(resolved, resolved["backends"], tuple(filter or ()), dtypes, fail_fast)
     campaign = replace(campaign, larger=sanitize, trial=trial)
+    campaign, absent = ready(campaign, names == ("all",))
     started = time.monotonic()
     rows = collect(campaign, "nothing" if json else "rows" if verbose else "kernels")
     if json:
-        print_json(document(rows, time.monotonic() - started))
-    else:
+        print_json({**document(rows, time.monotonic() - started), "not_run": absent})
+    elif rows:
         report(rows, time.monotonic() - started)
     if not rows:
-        raise typer.Exit(2)
-    if any(row.faults for row in rows):
+        raise unmatched("kernel", campaign.filters, dtypes, "iron inspect")
+    for absentee, why in absent.items():
+        console(stderr=True).print(f"not run: {absentee}: {why}", markup=False)
+    if any(row.faults for row in rows) or (absent and os.environ.get("CI") == "true"):
         raise typer.Exit(1)
+
+
+def ready(campaign: Campaign, all: bool) -> tuple[Campaign, dict[str, str]]:
+    """The campaign on the backends that this machine has, and why it lacks others.
+
+    Where not `all` were asked for, one that is lacking ends the command.
+    """
+    others = tuple(b for b in campaign.backends if b not in HERE)
+    missing = replace(campaign, backends=others).unready()
+    for text in () if all else missing.values():
+        ended(Lost("unready", text))
+    kept = tuple(b for b in campaign.backends if b not in missing)
+    told = {b: text.partition("\n")[0].partition(": ")[2] for b, text in missing.items()}
+    return replace(campaign, backends=kept), told
 
 
 def _backends(given: tuple[str, ...], sanitize: bool, mutate: bool) -> tuple[str, ...] | None:
@@ -131,17 +156,14 @@ def campaign_of(
 ) -> Campaign:
     """The campaign over the project's kernels that these settings and flags ask for."""
     for name in backends:
-        if name not in BACKENDS:
-            source = resolved.values["backends"].source
-            known = ", ".join(BACKENDS)
-            raise error("E0803", f"{source}: no backend `{name}`", help=f"backends are {known}")
+        backend_of(name, resolved.values["backends"].source, tuple(BACKENDS))
     os.environ["IRON_CACHE_DIR"] = str(resolved["cache_dir"])
     return Campaign(
         packages=resolved["kernels"],
         backends=backends,
         command=lambda backend: worker_command(resolved, backend),
         filters=filters,
-        dtypes=tuple(d.strip() for d in dtypes.split(",")) if dtypes else (),
+        dtypes=dtypes_of(dtypes),
         seed=resolved["seed"],
         jobs=resolved["jobs"],
         fail_fast=fail_fast,

@@ -9,8 +9,8 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from iron.bench.search import named
+from iron.cli.matching import ended
 from iron.cli.output import console, print_json, print_table
-from iron.errors import error
 from iron.report.units import seconds, times
 from iron.runtime import tune
 from iron.worker.season import Season, Timed
@@ -56,7 +56,7 @@ def search(season: Season, json: bool, quiet: bool = False) -> tuple[int, bool]:
                 if not json:
                     out.print(f"{timed.name}: {_said(timed.row)}", markup=False)
         except Lost as lost:
-            raise error("E0803", "the kernels cannot be listed", notes=(lost.text,)) from None
+            ended(lost)
         except KeyboardInterrupt:
             stopped = True
     if not quiet:

@@ -108,6 +108,8 @@ def load(path: Path) -> Snapshot:
         if document["schema"] != SCHEMA or document["kind"] != "code":
             raise ValueError(f"schema {document['schema']}")
         return Snapshot(document["texts"], tuple(document["filters"]), document["dtypes"])
+    except FileNotFoundError as absent:
+        raise error("E0801", f"{path}: {absent.strerror}") from None
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as wrong:
         raise error(
             "E0801", f"{path} is no code snapshot: {wrong}", help="`iron snap --code` writes one"

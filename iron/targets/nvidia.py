@@ -43,8 +43,6 @@ SM_80 = _gpu("sm_80", 163)
 SM_90A = _gpu("sm_90a", 227, "sm_90")
 SM_100A = _gpu("sm_100a", 227, "sm_100")
 
-LEVELS = {t.name: t for t in (SM_80, SM_90A, SM_100A)}
-
 # KiB of group memory of the other members of each generation.
 _OTHERS = {
     "sm_86": 99,
@@ -57,6 +55,11 @@ _OTHERS = {
     "sm_121a": 99,
 }
 
+LEVELS = {
+    **{t.name: t for t in (SM_80, SM_90A, SM_100A)},
+    **{name: _gpu(name, kib) for name, kib in _OTHERS.items()},
+}
+
 
 def of_capability(major: int, minor: int) -> Target:
     """The target of a GPU of compute capability `major.minor`. E0603 below 8.0."""
@@ -64,8 +67,6 @@ def of_capability(major: int, minor: int) -> Target:
     name = f"sm_{number}{'a' if major >= 9 else ''}"
     if name in LEVELS:
         return LEVELS[name]
-    if name in _OTHERS:
-        return _gpu(name, _OTHERS[name])
     raise error(
         "E0603",
         f"this GPU has compute capability {major}.{minor}",

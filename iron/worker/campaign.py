@@ -99,9 +99,9 @@ class Campaign:
         themselves cannot be walked."""
         todo = self._jobs()
         rows: queue.Queue[Row | Finished | BaseException | None] = queue.Queue()
-        stop = threading.Event()
+        stop, live = threading.Event(), list[Worker]()
         threads = [
-            threading.Thread(target=self._drain, args=(todo, rows, stop))
+            threading.Thread(target=self._drain, args=(todo, rows, stop, live))
             for _ in range(min(self.jobs, todo.qsize()))
         ]
         for thread in threads:
@@ -118,10 +118,25 @@ class Campaign:
                     if self.fail_fast and isinstance(row, Row) and row.faults:
                         stop.set()
                     yield row
+        except (KeyboardInterrupt, GeneratorExit):  # nobody waits for what still runs
+            stop.set()
+            for worker in live:
+                worker.abandon()
+            raise
         finally:
             stop.set()
             for thread in threads:
                 thread.join()
+
+    def unready(self) -> dict[str, str]:
+        """Which of the backends cannot be used on this machine, and why; a worker of each says."""
+        found: dict[str, str] = {}
+        for backend in self.backends:
+            with Worker(self.command(backend), self.limits) as worker:
+                _, fault = ask(worker, {"do": "ready", "backends": [backend]})
+            if fault is not None:
+                found[backend] = fault[1]
+        return found
 
     def chosen(self, name: str) -> bool:
         """Whether the filters keep a kernel: part of its name, or a pattern with `*` and `?`."""
@@ -147,6 +162,7 @@ class Campaign:
         todo: queue.SimpleQueue[tuple[str, str]],
         rows: queue.Queue[Row | Finished | BaseException | None],
         stop: threading.Event,
+        live: list[Worker],
     ) -> None:
         workers: dict[str, Worker] = {}
         try:
@@ -154,6 +170,7 @@ class Campaign:
                 backend, module = todo.get_nowait()
                 if backend not in workers:
                     workers[backend] = Worker(self.command(backend), self.limits)
+                    live.append(workers[backend])
                 for row in self._module(workers[backend], backend, module, stop):
                     rows.put(row)
         except queue.Empty:

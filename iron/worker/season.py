@@ -57,9 +57,14 @@ class Season:
         return self.campaign.backends[0]
 
     def run(self) -> Iterator[Timed]:
-        """The rows in the order of the kernels; raises `Lost` when packages cannot be walked."""
+        """The rows in the order of the kernels; raises `Lost` when the backend cannot be used here
+        or the packages cannot be walked."""
         campaign = self.campaign
         with Worker(campaign.command(self.backend), campaign.limits) as worker:
+            backends = [b for b in (self.backend, self.beside) if b]
+            _, fault = ask(worker, {"do": "ready", "backends": backends})
+            if fault is not None:
+                raise Lost("unready", fault[1])
             for module in self._modules(worker):
                 for blank, index in self._listed(worker, module):
                     timed = blank if index is None else self._point(worker, module, index, blank)

@@ -26,7 +26,8 @@ STDERR_LINES = 12
 
 
 class Lost(Exception):
-    """The child is gone; `kind` is `crash`, `hang`, `memory` or `protocol`."""
+    """The child is gone, or cannot do what it is for; `kind` is `crash`, `hang`, `memory`,
+    `protocol`, `error`, or `unready` where its backend cannot be used here."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -50,6 +51,7 @@ class Worker:
         self.limits = limits
         self.cwd = cwd
         self.starts = 0
+        self._abandoned = False
         self._child: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._stderr: IO[bytes] | None = None
@@ -63,6 +65,8 @@ class Worker:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if isinstance(fault, KeyboardInterrupt | GeneratorExit):
+            self.abandon()
         self.close()
 
     def ask(self, request: Message, hear: Callable[[Message], None] | None = None) -> list[Message]:
@@ -71,6 +75,8 @@ class Worker:
         The last answer is an `error` when the request failed in the child. `hear` gets each
         answer when it comes.
         """
+        if self._abandoned:
+            raise Lost("crash", "the worker was abandoned")
         if self._child is None:
             self._start()
         assert self._child is not None
@@ -110,6 +116,13 @@ class Worker:
             if self._stderr is not None:
                 self._stderr.close()
                 self._stderr = None
+
+    def abandon(self) -> None:
+        """Kills the child in the middle of its work; whoever waits for it gets `Lost`."""
+        self._abandoned = True
+        child = self._child
+        if child is not None:
+            _kill(child)
 
     def _start(self) -> None:
         self.starts += 1

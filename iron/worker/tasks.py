@@ -34,14 +34,11 @@ def handler(judge: Judge, timing: Answer | None = None) -> Answer:
 
     def answer(request: Message) -> Iterator[Message]:
         do = request.get("do")
-        if do == "modules":
-            for name in discover.modules(tuple(request["packages"])):
-                yield {"type": "module", "name": name}
+        if do in ("ready", "modules"):
+            yield from _looked(request)
         elif do == "list":
             for name, declared in discover.kernels(request["module"]).items():
-                found = cases(request["module"], name)
-                kept = [not request.get("larger") or is_largest(case) for case in found]
-                yield from _listing(name, declared, found, set(request["dtypes"]), kept)
+                yield from _listing(name, declared, cases(request["module"], name), request)
         elif do == "run":
             case = cases(request["module"], request["kernel"])[request["index"]]
             yield _judged(_larger(judge) if request.get("larger") else judge, case, request["seed"])
@@ -57,6 +54,14 @@ def handler(judge: Judge, timing: Answer | None = None) -> Answer:
             raise ProtocolError(f"unknown request {do!r}")
 
     return answer
+
+
+def _looked(request: Message) -> Iterator[Message]:
+    """The modules of some packages, or nothing where every backend named can be used here."""
+    for backend in request.get("backends", ()):
+        driver(backend).target()
+    for name in discover.modules(tuple(request.get("packages", ()))):
+        yield {"type": "module", "name": name}
 
 
 def on_backend(backend: str) -> Judge:
@@ -89,10 +94,10 @@ def _listing(
     name: str,
     declared: KernelFunction | PlanFunction,
     found: list[ConcreteCase],
-    dtypes: set[str],
-    kept: list[bool],
+    request: Message,
 ) -> Iterator[Message]:
     """One message for each dtype and variant, with the cases that have it."""
+    dtypes = set(request["dtypes"])
     missing = rules.faults(declared)
     if missing:
         yield {"type": "suite", "kernel": name, "text": "; ".join(missing)}
@@ -101,7 +106,8 @@ def _listing(
     groups: dict[str, list[tuple[int, str, str]]] = {}
     for index, case in enumerate(found):
         named = {str(t) for t in case.dtypes.values()}
-        if not kept[index] or (dtypes and named and not named & dtypes):
+        small = request.get("larger") and not is_largest(case)
+        if small or (dtypes and named and not named & dtypes):
             continue
         tags, sizes = split_label(case.label)
         base = replace(case, choice={}).label

@@ -141,13 +141,13 @@ def test_a_dirty_tree_is_refused(project: Path, capsys: pytest.CaptureFixture[st
     ("arguments", "says"),
     [
         (["bench", "-b", "interp"], "is not timed"),
-        (["bench", "-b", "gpu"], "is not timed"),
+        (["bench", "-b", "gpu"], "no backend `gpu`"),
         (["bench", *FAST, "--diff", "-f", "N=1024", "--dtypes", "f32"], "no receipt"),
         (["bench", *FAST, "-f", "absent"], "no bench matches"),
         (["bench", *FAST, "--baselines", "out"], "--receipt, --diff or --baseline-ref"),
         (["bench", *FAST, "--receipt", "--baselines", "mine/good.py"], "is a file"),
-        (["diff", "a.json", "b.json"], "no snapshot"),
-        (["snap", "--from", "a.json"], "no snapshot"),
+        (["diff", "a.json", "b.json"], "a.json: No such file"),
+        (["snap", "--from", "pyproject.toml"], "no snapshot"),
         (["diff", "a", "b", "--only-regressions", "--only-improvements"], "leave nothing"),
     ],
 )

@@ -196,7 +196,7 @@ def test_bad_usage_is_named(project: Path, capsys: pytest.CaptureFixture[str], s
 @pytest.mark.slow
 def test_nothing_chosen_is_bad_usage(project: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["emit", "-f", "nowhere", "-o", "out"]) == 2
-    assert "no kernel matches" in capsys.readouterr().out
+    assert "no kernel matches" in capsys.readouterr().err
     assert not (project / "out").exists()
 
 

@@ -2,14 +2,20 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from iron.cli.app import run
+from iron.cli.configuration import load
+from iron.cli.test import campaign_of, ready
+from iron.worker.campaign import Campaign
 
 ROOT = Path(__file__).parents[3]
 
@@ -152,6 +158,42 @@ def test_bad_usage_is_status_two(
     assert run(["test", *arguments]) == 2
     shown = capsys.readouterr()
     assert text in shown.out + shown.err
+
+
+def test_an_interrupt_ends_what_runs_at_once(project: Path):
+    add(project, "hanging")
+    command = [sys.executable, "-m", "iron", "test", "-b", "interp", "-j", "1", "-v"]
+    with subprocess.Popen(
+        [*command, "--timeout", "50"],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as child:
+        try:
+            assert child.stdout is not None
+            time.sleep(2)  # in the middle of the kernel that hangs, or before
+            started = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            _, said = child.communicate(timeout=20)
+        finally:
+            child.kill()
+    assert child.returncode == 130
+    assert "interrupted" in said
+    assert time.monotonic() - started < 5
+
+
+def test_of_all_backends_those_that_are_lacking_are_named(monkeypatch: pytest.MonkeyPatch):
+    campaign = campaign_of(load({}), ("interp", "cuda", "vulkan"), (), None)
+    lacking = {"cuda": "error[E0603]: no driver\n   = help: install it"}
+    monkeypatch.setattr(Campaign, "unready", lambda self: lacking)
+    kept, told = ready(campaign, True)
+    assert kept.backends == ("interp", "vulkan")
+    assert told == {"cuda": "no driver"}
+    with pytest.raises(typer.Exit) as ended:
+        ready(campaign, False)
+    assert ended.value.exit_code == 1
 
 
 def test_a_package_that_is_not_there_is_one_message(

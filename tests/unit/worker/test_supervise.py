@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -210,3 +211,26 @@ def test_the_child_ends_with_its_parent(tmp_path: Path):
 def test_a_line_that_is_no_message(line: bytes):
     with pytest.raises(ProtocolError):
         decode(line)
+
+
+def test_an_abandoned_child_is_killed_at_once_and_not_replaced(worker: Worker):
+    lost: list[Lost] = []
+
+    def wait() -> None:
+        try:
+            worker.ask({"do": "hang"})
+        except Lost as told:
+            lost.append(told)
+
+    assert worker.ask({"do": "echo", "value": 1})[0]["value"] == 1
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.1)
+    started = time.monotonic()
+    worker.abandon()
+    thread.join()
+    assert time.monotonic() - started < 2
+    assert [told.kind for told in lost] == ["crash"]
+    with pytest.raises(Lost, match="abandoned"):
+        worker.ask({"do": "echo", "value": 2})
+    assert worker.starts == 1
