@@ -9,7 +9,8 @@ Gimelshein 2018 (arXiv:1805.02867); grouped heads, g = h * G / H, Ainslie et al.
 
 import numpy as np
 
-from iron.kernels.attention_tiles import CPU, CUDA, HOPPER, attend, hopper_queries, tile_side
+from iron.kernels.attention_tiles import CPU, CUDA, HOPPER, attend, hopper_persistent
+from iron.kernels.attention_tiles import hopper_queries, tile_side
 from iron.lang import ATTN, RED, Const, In, Out, Scalar, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import grouped, groups, i32, kernel, minimum, require, u8, u32
 
@@ -17,10 +18,13 @@ B, H, G, S, L, D, E = dims("B H G S L D E")
 T = dtypes("T", f32, f16, bf16)
 
 
+QUERIES = HOPPER | {"BM": hopper_queries, "PERSISTENT": hopper_persistent}
+
+
 @kernel(
     variants={"CAUSAL": [False, True]},
     choose={"CAPPED": [False, True], "WINDOWED": [False, True]},
-    schedule={"cpu": CPU, "cuda": CUDA, "sm_90": HOPPER | {"BM": hopper_queries}},
+    schedule={"cpu": CPU, "cuda": CUDA, "sm_90": QUERIES},
     tune={"BM": [32, 64, 128], "BN": [32, 64, 128], "STAGES": [1, 2]},
 )
 def sdpa_prefill(
