@@ -205,6 +205,7 @@ CUDA = Dialect(
     shared="__shared__",
     constant="static __device__ const",
     barrier="__syncthreads()",
+    hold="__syncwarp()",
     pointer=_pointer,
     most_declared=STATIC_SHARED,
     keywords=frozenset({"__shared__", "warpSize", "gridDim", "blockDim"}),

@@ -182,6 +182,7 @@ def _dialect(wave: int) -> Dialect:
         thread="iron_thread()",
         group="iron_group()",
         barrier="iron_barrier()",
+        hold="",
         most_declared=0,
     )
 

@@ -73,36 +73,51 @@ def word_columns(c, i, FMT):
 
 
 @inline
-def leave_digits(x, digits, facts, shape, FMT):
+def unit_columns(x, facts, number, together, FMT):
+    """(x in the columns of a word of codes, the greatest |x|): word `number` of all chunks.
+
+    `together` neighbouring threads have the greatest in common, and leave the value of the lowest
+    digit and the sum of x in `facts`.
+    """
+    count, words = FMT.vec * FMT.bits // 32, x.shape[1] * FMT.bits // 32
+    unit = minimum(number, words - 1)
+    c, i = unit // count, unit % count
+    xs = [x[0, k].to(f32) for k in word_columns(c, i, FMT)]
+    top, plain = maximum(LEAST, absolute(xs[0])), xs[0]
+    for e in unrolled(1, len(xs)):
+        top, plain = maximum(top, absolute(xs[e])), plain + xs[e]
+    if together > 1:
+        top, plain = group_max(top, width=together), group_sum(plain, width=together)
+    if (number < words) & (i == 0):
+        facts[c, 0], facts[c, 1] = top * (1.0 / LEVELS), plain
+    return xs, top
+
+
+@inline
+def leave_digits(x, digits, facts, shape, FMT, asked=None):
     """The digits of all chunks of x, made by the threads of a group; a barrier ends it.
 
     digits[c] gets the words of bytes of chunk c, first those of the lowest digit; facts[c] the
-    value of that digit and a sum of x. `shape` is (threads, neighbouring chunks that share both).
+    value of that digit and a sum of x. `shape` is (threads, neighbouring chunks that share both);
+    `asked` is what `unit_columns` gave of a thread's word, where there is a thread for each.
     """
     THREADS, TOGETHER = shape
     count, places = FMT.vec * FMT.bits // 32, byte_places(FMT)
-    chunks = x.shape[1] // FMT.vec
+    chunks, together = x.shape[1] // FMT.vec, count * TOGETHER
     for base in range(0, chunks * count, THREADS):
-        unit = minimum(base + thread, chunks * count - 1)
-        c, i = unit // count, unit % count
-        xs = [x[0, k].to(f32) for k in word_columns(c, i, FMT)]
-        top, plain = maximum(LEAST, absolute(xs[0])), xs[0]
-        for e in unrolled(1, len(xs)):
-            top, plain = maximum(top, absolute(xs[e])), plain + xs[e]
-        if count * TOGETHER > 1:
-            top = group_max(top, width=count * TOGETHER)
-            plain = group_sum(plain, width=count * TOGETHER)
+        number = base + thread
+        mine = unit_columns(x, facts, number, together, FMT) if asked is None else asked
+        xs, top = mine
         inverse = LEVELS / top
         whole = [bitcast(fma(v, inverse, ROUND), u32) + TO_DIGITS ^ MIDDLE for v in xs]
-        if base + thread < chunks * count:
+        if number < chunks * count:
+            c, i = number // count, number % count
             for j in unrolled(len(places)):
                 for d in unrolled(3):
                     p = [(whole[e] >> (8 * d)) & 255 for e in places[j]]
                     word = p[0] | (p[1] << 8) | (p[2] << 16) | (p[3] << 24)
                     at = d * (FMT.vec // 4) + i * len(places) + j
                     digits[c, at] = bitcast(word, i32)
-            if i == 0:
-                facts[c, 0], facts[c, 1] = top * (1.0 / LEVELS), plain
     barrier()
 
 

@@ -7,9 +7,9 @@ matrix in registers and walks down the rows, 16 at a time.
 """
 
 from iron.kernels.matvec_columns import added, chunk_product, in_bytes, layout, leave_digits
+from iron.kernels.matvec_columns import unit_columns
 from iron.lang import barrier, bitcast, f16, f32, group_sum, i32, inline, minimum, shared, simd_mma
 from iron.lang import strided, thread, u32, unrolled, where
-from iron.quant.codec.blocks import word_at
 from iron.quant.codec.words import offset
 from iron.quant.format import Algebra, Elem
 
@@ -63,6 +63,17 @@ def by_matrix(x, w, bias, residual, y, first, shape, FMT):
 
 
 @inline
+def own_columns(x, facts, HELD, TOGETHER, FMT):
+    """What `unit_columns` gives of the word that a thread makes digits of, if it has one at most.
+
+    All products wait for x, so no weight is asked for before x has come.
+    """
+    alone = HELD * BLOCK * FMT.bits <= 32 * 32  # words of a simdgroup's blocks, and its threads
+    together = FMT.vec * FMT.bits // 32 * TOGETHER
+    return unit_columns(x, facts, thread, together, FMT) if alone else None
+
+
+@inline
 def lines_along(x, w, pile, first, shape, FMT):
     """As `blocks_along`, for words that no lane can read 16 bytes of: rows pass group memory."""
     ROWS, THREADS, HELD, AHEAD = shape
@@ -70,9 +81,10 @@ def lines_along(x, w, pile, first, shape, FMT):
     RUNS, LINE = THREADS // 32, THREADS // 32 * HELD * 20
     stage = shared((32, LINE + 4), u32)
     n = first + run
-    tiles = [fetched_lines(w, n + 16 * i, RUNS, LINE) for i in unrolled(AHEAD)]
     digits, facts = shared((RUNS * HELD * 4, 25), i32), shared((RUNS * HELD * 4, 2), f32)
-    leave_digits(x, digits, facts, (THREADS, 1), FMT)
+    asked = own_columns(x, facts, HELD, 1, FMT)
+    tiles = [fetched_lines(w, n + 16 * i, RUNS, LINE) for i in unrolled(AHEAD)]
+    leave_digits(x, digits, facts, (THREADS, 1), FMT, asked)
     chunks = [
         line_digits(digits, facts, run * HELD * 4 + c, c % 2, lane) for c in unrolled(HELD * 4)
     ]
@@ -92,16 +104,19 @@ def lines_along(x, w, pile, first, shape, FMT):
 def fetched_lines(w, n, RUNS, LINE):
     """The words of row n, and of each RUNS-th row after it of 16, that this lane reads."""
     rows = [minimum(n + i, w.shape[0] - 1) for i in unrolled(0, 16, RUNS)]
-    at = [thread % 32 + i for i in unrolled(0, LINE, 32)]
-    return [[word_at(w, row, 4 * i) for i in at] for row in rows]
+    by = 4 if LINE % 128 == 0 else 1  # neighbours, where that leaves no lane without
+    at = [thread % 32 * by + i for i in unrolled(0, LINE, 32 * by)]
+    return [[bitcast(w.blocks[row, i * 4 : (i + by) * 4], u32) for i in at] for row in rows]
 
 
 @inline
 def leave_lines(stage, r, RUNS, lines):
     """Puts the words into the rows of `stage` from r on."""
     for k in unrolled(len(lines)):
+        by = len(lines[k][0])
         for i in unrolled(len(lines[k])):
-            stage[r + k * RUNS, thread % 32 + i * 32] = lines[k][i]
+            at = (thread % 32 + i * 32) * by
+            stage[r + k * RUNS, at : at + by] = lines[k][i]
 
 
 @inline
@@ -146,10 +161,11 @@ def blocks_along(x, w, pile, first, shape, FMT):
     ROWS, THREADS, HELD, AHEAD = shape
     run, lane = thread // 32, thread % 32
     n = first + lane // 4
-    tiles = [fetched_tile(w, n + 16 * i, run * HELD, HELD, FMT) for i in unrolled(AHEAD)]
     chunks = THREADS // 32 * HELD * 4
     digits, facts = shared((chunks, 25), i32), shared((chunks, 2), f32)
-    leave_digits(x, digits, facts, (THREADS, 2), FMT)
+    asked = own_columns(x, facts, HELD, 2, FMT)
+    tiles = [fetched_tile(w, n + 16 * i, run * HELD, HELD, FMT) for i in unrolled(AHEAD)]
+    leave_digits(x, digits, facts, (THREADS, 2), FMT, asked)
     blocks = [block_digits(digits, facts, run * HELD + b, lane) for b in unrolled(HELD)]
     for r in range(0, ROWS - 16 * AHEAD, 16):
         then = fetched_tile(w, n + r + 16 * AHEAD, run * HELD, HELD, FMT)

@@ -35,10 +35,11 @@ class Argument:
 class Dialect:
     """A C-style language.
 
-    `typedefs` names Iron's dtypes. `functions` maps the names that rendered text may call to
-    their definitions; only those a kernel reaches are printed, in this order. `entry` prints the
-    opening of the kernel from its symbol, arguments and facts. `shared` and `constant` qualify
-    declarations of group memory and tables, `barrier` is the statement. `thread` and `group` are
+    `typedefs` names Iron's dtypes. `functions` maps the names that rendered text may call to their
+    definitions; only those a kernel reaches are printed, in this order. `entry` prints the opening
+    of the kernel from its symbol, arguments and facts. `shared` and `constant` qualify declarations
+    of group memory and tables, `barrier` is the statement. `hold` is one past which no load above
+    it moves, for assemblers that put loads where their values are used. `thread` and `group` are
     this thread's and this group's number; `{simd}` in `thread` stands for the simd width. `pointer`
     prints the type of a pointer into memory of a space. `counts` is the type in which group numbers
     are divided by launch extents. `most_declared` is the group memory in bytes that a kernel may
@@ -56,6 +57,7 @@ class Dialect:
     constant: str
     barrier: str
     pointer: Callable[[str, DType], str]
+    hold: str = ""
     long_suffix: str = "ll"
     counts: str = "i64"
     most_declared: int = 0

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from iron.analysis.early import Early, early
 from iron.analysis.ranges import Ranges, ranges
 from iron.analysis.zeros import signless
 from iron.backends.clike import collective, memory, sums
@@ -121,6 +122,7 @@ class Renderer:
     signless: frozenset[Value] = frozenset()
     given: set[Value] = field(default_factory=set[Value])
     copied: set[Value] = field(default_factory=set[Value])
+    early: Early = field(default_factory=Early)
     mapped: dict[Op, TensorMap] = field(init=False)
     maps: dict[TensorMap, str] = field(default_factory=lambda: dict[TensorMap, str]())
     lengths: dict[tuple[str, int], str] = field(
@@ -138,6 +140,7 @@ class Renderer:
         self.taken |= _C_WORDS | _OWN | self.dialect.keywords
         self.known = ranges(self.kernel)
         self.signless = signless(self.kernel)
+        self.early = early(self.kernel) if self.dialect.hold else Early()
         self._count(self.kernel.body)
         arguments = self._arguments()
         self._prologue()
@@ -277,11 +280,15 @@ class Renderer:
             self.loc = op.loc
             if op.name == "yield":
                 continue
+            if op in self.early.first:
+                self.line(f"{self.dialect.hold};")
             rule = _RULES.get(op.name) or self.dialect.rules.get(op.name)
             if rule is not None:
                 rule(self, op)
             else:
                 self._elementwise(op)
+            if op in self.early.last:
+                self.line(f"{self.dialect.hold};")
 
     def _elementwise(self, op: Op) -> None:
         (result,) = op.results

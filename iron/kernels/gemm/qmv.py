@@ -58,7 +58,7 @@ def qmv(
     WAY: Const = way_of,
     TEAMS: Const = teams_of,
     THREADS: Const = threads_of,
-    UNROLL: Const = lambda WAY: 2 if WAY == "matrix" else 4,
+    UNROLL: Const = lambda WAY, FMT: (1 + in_blocks(FMT)) if WAY == "matrix" else 4,
     ROWS: Const = rows_of,
     PARTS: Const = True,
 ):
@@ -195,7 +195,7 @@ def _(rng, M, N, K, FMT):
 
 
 @qmv.case(
-    M=[1], N=[90], K=[1024], T=[f32, bf16], FMT=COMMON[4:7:2], WAY=["matrix"], TEAM=[32],
+    M=[1], N=[90], K=[1024, 4096], T=[f32, bf16], FMT=COMMON[4:7:2], WAY=["matrix"], TEAM=[32],
     TEAMS=[1], THREADS=[128], ROWS=[80], UNROLL=[2], tol=DOT,
 )  # fmt: skip
 def _(rng, M, N, K, FMT):
