@@ -59,8 +59,9 @@ def hopper(m, n, TA):
     if 64 < m <= 128 and side == 128:
         return Schedule(128, 128, 128, 3, 2)
     if m <= 128 and side < 256:
-        short = Schedule(64, 64, 128, 6, 1, TRANSPOSED=int(m <= 64))
-        return Schedule(64, 128, 128, 4, 1) if n >= 8192 else short
+        if n >= 8192:
+            return Schedule(64, 128, 128, 4, 1) if m <= 64 else Schedule(128, 64, 64, 8, 2)
+        return Schedule(64, 64, 128, 6, 1, TRANSPOSED=int(m <= 64))
     side = next((s for s in (256, 128) if cdiv(m, 128) * cdiv(n, s) >= 112), 64)
     depth, stages = {256: (64, 3), 128: (64, 6), 64: (128, 4)}[side]
     return Schedule(128, side, depth, stages, 2, PERSISTENT=132)
