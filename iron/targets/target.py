@@ -54,4 +54,5 @@ class Target:
     def need(self, feature: str, what: str) -> None:
         """Raises E0602 unless the target has `feature`; `what` names who needs it."""
         if not self.has(feature):
-            raise error("E0602", f"{what} needs `{feature}`, which {self.name} does not have")
+            told = f"{what} needs `{feature}`, which {self.cpu or self.name} does not have"
+            raise error("E0602", told, help="use another device: `iron device` lists what each has")
