@@ -17,7 +17,7 @@ R, N = dims("R N")
 T = dtypes("T", f32, f16, bf16)
 
 
-@inline(exact=True)
+@inline
 def affine(unit, w, b, at, VEC):
     """unit * w + b of VEC neighbours, of what there is."""
     if w is not None:
@@ -26,7 +26,6 @@ def affine(unit, w, b, at, VEC):
 
 
 @kernel(
-    exact=True,
     choose={"VEC": {"gpu": [8, 4, 1], "cpu": [1, 4]}},
     schedule={"cpu": {"THREADS": 32}},
     tune={"THREADS": [64, 128, 256, 512]},
