@@ -4,10 +4,11 @@ Features are names of ours for what a module may rely on: `storage8` and `storag
 elements in storage buffers), `int8`, `int16`, `int64`, `float16`, `float64` (types),
 `denorm_preserve32` and the like (execution modes), and what a device was measured to do:
 `fused_fma`, `exact_division` and `exact_sqrt` round once, `exact_zero` computes with a constant 0
-as with any number, `exact_bfloat` converts to bf16 to nearest even, `even_by_default` rounds so
-without being asked. The functions of the `fast_` kind that it computes well enough are its
-approximations. With `folds_groups` a workgroup does the work of several groups, whose number a
-launch passes.
+as with any number, `exact_bfloat` converts to bf16 to nearest even, `split_bfloat` makes NaNs whose
+lower half is not 0, by which arithmetic that rounds to bf16 is seen to fail, `even_by_default`
+rounds to even without being asked. The functions of the `fast_` kind that it computes well enough
+are its approximations. With `folds_groups` a workgroup does the work of several groups, whose
+number a launch passes.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ without the code that minds it.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from iron.ir.scalar import quiet
 from iron.kernels.ops.cast import cast
 from iron.lang import In, Out, dims, dtypes, each, fma, fmax, fmin, kernel, maximum, minimum
 from iron.runtime.drivers.vulkan import VulkanDriver
-from iron.runtime.drivers.vulkan.measure import bfloat_operands
+from iron.runtime.drivers.vulkan.measure import among_others, bfloat_operands
+from iron.targets.target import Target
 from tests.vulkan.child import changed
 
 T, (N,) = dtypes("T", i32, u32, i64, u64), dims("N")
@@ -90,6 +92,26 @@ def bfloats() -> dict[str, Any]:
         return {"faults": faults, "control": wrong(VulkanDriver())}
 
 
+def split() -> dict[str, Any]:
+    """Numbers rounded to bf16 by arithmetic, as on devices whose NaNs tell: not on this one, so no
+    NaN becomes of these. `control` counts those that go wrong where nothing is looked for."""
+    x = among_others()
+    x[~(np.abs(x) < 2.0**111)] = 1.0
+
+    def telling(target: Target) -> Target:
+        return replace(target, features=target.features | {"split_bfloat"})
+
+    def wrong() -> int:
+        y = np.zeros(x.shape, bf16.np)
+        with iron.use(VulkanDriver(narrow=telling)):
+            cast(x=x, y=y)
+        return int(np.count_nonzero(y.view(np.uint16) != x.astype(bf16.np).view(np.uint16)))
+
+    faults = wrong()
+    with changed(bfloat, "_joined", lambda m, code, values: m.number(0)):
+        return {"faults": faults, "control": wrong()}
+
+
 def sums() -> dict[str, Any]:
     """Products and sums rounded once, in words: many are as near to one f32 as to the next but for
     what is added, and some are no numbers. `control` counts those that go wrong where a sum in f64
@@ -142,7 +164,13 @@ def differing(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> int:
     return int(np.count_nonzero(~(same | np.isnan(one) & np.isnan(other))))
 
 
-ASKED = {"integers": integers, "bfloats": bfloats, "sums": sums, "extremes": extremes}
+ASKED = {
+    "integers": integers,
+    "bfloats": bfloats,
+    "split": split,
+    "sums": sums,
+    "extremes": extremes,
+}
 
 if __name__ == "__main__":
     print(json.dumps({name: answer() for name, answer in ASKED.items()}))

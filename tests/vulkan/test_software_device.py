@@ -91,6 +91,8 @@ def test_numbers_are_right_where_compilers_or_bits_are_not():
     assert found["integers"]["control"] != []
     assert found["bfloats"]["faults"] == 0
     assert found["bfloats"]["control"] > 0
+    assert found["split"]["faults"] == 0
+    assert found["split"]["control"] > 100
     assert found["sums"]["faults"] == 0
     assert found["sums"]["control"] > 100
     assert found["extremes"]["faults"] == 0

@@ -1,11 +1,12 @@
-"""bf16 bits from f32: by the device's conversion where it rounds to nearest even, or in integers.
+"""bf16 bits from f32: by the device's conversion where it rounds to nearest even, else many at
+once by float instructions where its NaNs tell, or in integers.
 
 The upper half of an f32 is its bf16, so the way back is a shift or a mask on every device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from iron.backends.spirv.words import BFLOAT16, Capability, Code
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 EXTENSION = "SPV_KHR_bfloat16"
 UPPER = 0xFFFF0000
 FEWEST = 4
-"""Numbers that are looked through for a NaN at once; fewer one by one."""
+"""Numbers that are looked through at once for what needs care; fewer one by one."""
 
 
 def to_f32(m: Module, bits: int) -> int:
@@ -42,18 +43,15 @@ def from_f32(e: Encoder, x: int) -> int:
 
 def words_of(e: Encoder, sources: Sequence[int]) -> list[int]:
     """Words of the bf16 of f32, two in each, the first lower."""
-    m = e.m
-    if not e.target.has("exact_bfloat"):
-        sources = _quieted(e, sources)
-    out: list[int] = []
-    for low, high in zip(sources[::2], sources[1::2], strict=True):
-        if e.target.has("exact_bfloat"):
-            out.append(_converted(m, low, high))
-            continue
-        lower = m.op(Code.ShiftRightLogical, _rounded(m, low), m.number(16))
-        upper = m.op(Code.BitwiseAnd, _rounded(m, high), m.number(UPPER))
-        out.append(m.op(Code.BitwiseOr, upper, lower))
-    return out
+    if e.target.has("exact_bfloat"):
+        return [_converted(e.m, low, high) for low, high in _by_twos(sources)]
+    if e.target.has("split_bfloat") and len(sources) >= FEWEST:
+        return _split(e, sources)
+    return _in_integers(e.m, _quieted(e, sources))
+
+
+def _by_twos(values: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(values[::2], values[1::2], strict=True)
 
 
 def _converted(m: Module, low: int, high: int) -> int:
@@ -63,6 +61,16 @@ def _converted(m: Module, low: int, high: int) -> int:
     both = m.put(Code.CompositeConstruct, m.once(Code.TypeVector, m.f32, 2), low, high)
     narrow = m.put(Code.FConvert, m.once(Code.TypeVector, half, 2), both)
     return m.put(Code.Bitcast, m.u32, narrow)
+
+
+def _in_integers(m: Module, sources: Sequence[int]) -> list[int]:
+    """Words of the bf16 of numbers and quiet NaNs."""
+    out: list[int] = []
+    for low, high in _by_twos(sources):
+        lower = m.op(Code.ShiftRightLogical, _rounded(m, low), m.number(16))
+        upper = m.op(Code.BitwiseAnd, _rounded(m, high), m.number(UPPER))
+        out.append(m.op(Code.BitwiseOr, upper, lower))
+    return out
 
 
 def _rounded(m: Module, x: int) -> int:
@@ -82,16 +90,53 @@ def _quieted(e: Encoder, sources: Sequence[int]) -> Sequence[int]:
     m = e.m
     if len(sources) < FEWEST:
         return [_quiet(m, x) for x in sources]
-    sums = list(sources)
-    while len(sums) > 1:
-        sums = [m.op(Code.FAdd, a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    total = _joined(m, Code.FAdd, sources)
+    there = m.test(Code.FUnordNotEqual, total, total)
+    return _instead(e, there, sources, lambda: [_quiet(m, x) for x in sources])
+
+
+def _split(e: Encoder, sources: Sequence[int]) -> list[int]:
+    """`words_of` by float instructions, of which GPUs have twice as many as of those on integers;
+    in a branch in integers, for threads where that went wrong.
+
+    With p = x (2^16 + 1) rounded, p - (p - x) has the 8 leading bits of x to nearest even (Veltkamp
+    1968; Dekker 1971, doi:10.1007/BF01397083), so that its lower half is 0. It is not where bf16
+    has fewer bits, below its normal numbers, nor, as `split_bfloat` says of a device, in the NaN
+    that becomes of a NaN, an infinity, and what is too large for p.
+    """
+    m = e.m
+    rounded = [m.put(Code.Bitcast, m.u32, _leading(m, x)) for x in sources]
+    words: list[int] = []
+    for low, high in _by_twos(rounded):
+        words.append(m.op(Code.BitwiseOr, high, m.op(Code.ShiftRightLogical, low, m.number(16))))
+    rest = m.op(Code.BitwiseAnd, _joined(m, Code.BitwiseOr, rounded), m.number(0xFFFF))
+    wrong = m.test(Code.INotEqual, rest, m.number(0))
+    return _instead(e, wrong, words, lambda: _in_integers(m, [_quiet(m, x) for x in sources]))
+
+
+def _leading(m: Module, x: int) -> int:
+    product = m.exact(m.op(Code.FMul, x, m.real(65537.0)))
+    return m.exact(m.op(Code.FSub, product, m.exact(m.op(Code.FSub, product, x))))
+
+
+def _joined(m: Module, code: Code, values: Sequence[int]) -> int:
+    """The values under an operation whose order does not matter, by twos."""
+    while len(values) > 1:
+        values = [m.op(code, a, b) for a, b in _by_twos(values)]
+    return values[0]
+
+
+def _instead(
+    e: Encoder, there: int, values: Sequence[int], write: Callable[[], list[int]]
+) -> list[int]:
+    """`values`, or what `write` makes in a branch for threads where `there` holds."""
+    m = e.m
     before, inside, merge = e.here, m.fresh(), m.fresh()
-    there = m.test(Code.FUnordNotEqual, sums[0], sums[0])
     m.do(Code.SelectionMerge, merge, 0)
     m.do(Code.BranchConditional, there, inside, merge)
     e.label(inside)
-    quiet = [_quiet(m, x) for x in sources]
+    others = write()
     m.do(Code.Branch, merge)
     e.label(merge)
-    pairs = zip(quiet, sources, strict=True)
-    return [m.put(Code.Phi, m.f32, a, inside, b, before) for a, b in pairs]
+    pairs = zip(others, values, strict=True)
+    return [m.put(Code.Phi, m.types[b], a, inside, b, before) for a, b in pairs]

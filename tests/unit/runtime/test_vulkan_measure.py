@@ -122,6 +122,32 @@ def test_subnormals_may_be_zero_where_the_device_says_so():
     assert not measure.rounds_bfloat(keeps, converting(flushed))
 
 
+def split(x: Host) -> Host:
+    """By arithmetic, where a NaN does not tell what it became of."""
+    with np.errstate(all="ignore"):
+        product = x * np.float32(65537)
+        return (product - (product - x)).view(np.uint32) >> 16
+
+
+def halved(x: Host) -> Host:
+    """Right but for subnormals, which are cut."""
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, truncated(x), to_even(x))
+
+
+@pytest.mark.parametrize(
+    ("convert", "works"), [(to_even, True), (split, False), (halved, False), (away, False)]
+)
+def test_arithmetic_rounds_where_its_failures_are_seen(convert: Any, works: bool):
+    seen: list[Target] = []
+
+    def trial(target: Target) -> measure.Run:
+        seen.append(target)
+        return converting(convert)
+
+    assert measure.splits_bfloat(USUAL, trial) == works
+    assert [t.has("split_bfloat") for t in seen] == [True]
+
+
 def computing(**wrong: Any) -> measure.Run:
     """A device that rounds to even, but for the outputs in `wrong`."""
 

@@ -6,7 +6,8 @@ which compilers make a product with its reciprocal; and whether its compiler tak
 0 / x, x / 0 and x - x for what they are where x is -0, infinite or NaN.
 
 A result below the normal numbers may be 0 on a device that does not preserve those. Functions of
-the `fast_` kind are the device's own where they are within the bounds of their rows.
+the `fast_` kind are the device's own where they are within the bounds of their rows. Whether it
+converts to bf16, or at least shows which numbers arithmetic did not round to it, is seen likewise.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ FAST = ("fast_exp2", "fast_rcp", "fast_rsqrt")
 FAST_COUNT = 1 << 14
 COUNT = 1024
 GROUPS = 4
+EIGHT = 8
 ZERO = np.float32(0.0)
 TINY = np.finfo(np.float32).tiny
 DIVISORS = (np.float32(7.0), np.float32(15.0))
@@ -56,6 +58,8 @@ def measured(offered: Target, trial: Callable[[Target], Run]) -> Target:
         found |= {"exact_bfloat"}
     if "fused_fma" in found and rounds_to_even(offered, run):
         found |= {"even_by_default"}
+    if "exact_bfloat" not in found and splits_bfloat(offered, trial):
+        found |= {"split_bfloat"}
     made = replace(offered, features=offered.features | found)
     return replace(made, approximations=approximations(made, trial(made)))
 
@@ -269,7 +273,12 @@ def rounds_bfloat(target: Target, run: Run) -> bool:
     A subnormal may become 0 where the device does not preserve those.
     """
     x, got = bfloat_operands(), np.zeros(COUNT, bf16.np)
-    run(_converting(target.simd), {"x": x, "y": got}, COUNT // (2 * target.simd))
+    run(_converting(target.simd, 1), {"x": x, "y": got}, COUNT // (2 * target.simd))
+    return bfloats_right(target, x, got)
+
+
+def bfloats_right(target: Target, x: Host, got: Host) -> bool:
+    """The bf16 of x to nearest even, all NaNs counting as one."""
     with scalar.quiet():
         want = x.astype(bf16.np)
         right = (got.view(np.uint16) == want.view(np.uint16)) | ((x != x) & (got != got))
@@ -278,10 +287,33 @@ def rounds_bfloat(target: Target, run: Run) -> bool:
     return bool(right.all())
 
 
-def _converting(simd: int) -> Kernel:
+def splits_bfloat(target: Target, trial: Callable[[Target], Run]) -> bool:
+    """Whether numbers rounded to bf16 eight at a time by `split_bfloat` are right, also where one
+    among the eight is none."""
+    x = among_others()
+    got, groups = np.zeros(x.size, bf16.np), x.size // (2 * EIGHT * target.simd)
+    run = trial(replace(target, features=target.features | {"split_bfloat"}))
+    run(_converting(target.simd, EIGHT), {"x": x, "y": got}, groups)
+    return bfloats_right(target, x, got)
+
+
+def among_others() -> Host:
+    """`bfloat_operands`, each among seven numbers that have nothing about them but many ties."""
+    some = np.random.default_rng(17).standard_normal((COUNT, EIGHT)).astype(np.float32)
+    bits = some.view(np.uint32)
+    bits[::2] = bits[::2] & 0xFFFF0000 | 0x8000
+    places = np.arange(COUNT)
+    some[places, places % EIGHT] = bfloat_operands()
+    return some.ravel()
+
+
+def _converting(simd: int, each: int) -> Kernel:
     def body(b: Builder, x: Value, y: Value) -> None:
         at = _place(b, b.emit("thread", attrs=(i32,)), 2 * simd)
-        made = b.emit("cast", b.emit("load", x, at, attrs=(0,)), attrs=(bf16,))
+        if each > 1:
+            at = b.emit("mul", at, b.const(each, i32))
+        count = each if each > 1 else 0
+        made = b.emit("cast", b.emit("load", x, at, attrs=(count,)), attrs=(bf16,))
         b.emit_all("store", (y, at, made))
 
     return _kernel("bfloat", [("x", f32, "in"), ("y", bf16, "out")], body, 2 * simd, simd)

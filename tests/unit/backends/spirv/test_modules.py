@@ -103,6 +103,16 @@ def test_eight_bf16_are_looked_through_for_a_nan_at_once():
     assert alone.count("OpPhi") == 0
 
 
+def test_eight_bf16_are_rounded_by_arithmetic_where_nans_tell():
+    telling = replace(PLAIN, features=PLAIN.features | {"split_bfloat"})
+    wide, alone = forms_of("unary", "bf16", telling, OP="neg")
+    before, inside = wide.split("OpBranchConditional")[-2:]
+    assert (before.count("OpFMul"), before.count("OpFSub")) == (8, 16)
+    assert inside.partition("OpPhi")[0].count("OpIAdd") == 16
+    assert inside.count("OpPhi") == 4  # the words
+    assert alone.count("OpFSub") == 0
+
+
 def test_fast_functions_are_the_devices_where_it_has_them():
     own, bodies = (
         forms_of("unary", "f16", target, OP="exp", MATH="fast")[0] for target in (MODERN, PLAIN)
@@ -122,7 +132,7 @@ def test_an_extreme_beside_a_constant_is_one_comparison():
 
 
 def test_collectives_outside_loops_have_one_barrier_each():
-    sums, *_ = forms_of("layer_norm", "f32", USUAL)
+    sums, *_ = forms_of("layer_norm", "f32")
     assert sums.count("OpControlBarrier") == 2
     assert "OpLoopMerge" not in sums  # a row of 2048 is held, its totals are read side by side
     assert sums.count("OpSelect ") == 0  # sums mind no order of lanes
