@@ -195,12 +195,12 @@ def _(rng, M, N, K, FMT):
 
 
 @qmv.case(
-    M=[1], N=[90], K=[512], T=[f32], FMT=COMMON[6:7], WAY=["matrix"], TEAM=[32], TEAMS=[1],
+    M=[1], N=[90], K=[1024], T=[f32], FMT=COMMON[4:7:2], WAY=["matrix"], TEAM=[32], TEAMS=[1],
     THREADS=[64], ROWS=[80], UNROLL=[2], tol=DOT,
 )  # fmt: skip
 @qmv.case(
     M=[1], N=[90], K=[1024, 4096], T=[f32, bf16], FMT=COMMON[4:7:2], WAY=["matrix"], TEAM=[32],
-    TEAMS=[1], THREADS=[128], ROWS=[32], UNROLL=[2], tol=DOT,
+    TEAMS=[1], THREADS=[128], ROWS=[32], UNROLL=[1], tol=DOT,
 )  # fmt: skip
 def _(rng, M, N, K, FMT):
     return small(rng, M, N, K, FMT)
