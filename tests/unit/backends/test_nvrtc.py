@@ -24,7 +24,9 @@ from tests.turns import rows
 from tests.unit.ir.handmade import Handmade
 
 # Bytes that a thread of these spills at most; no other kernel has too few registers.
-SPILLED = {"sdpa_prefill": 160, "sdpa_bidirectional": 96, "sdpa_decode": 32, "qmv": 8}
+SPILLED = {"sdpa_prefill": 160, "sdpa_bidirectional": 96, "sdpa_decode": 32, "qmv": 64}
+# What kernels distinguish; the other levels differ from the first in their group memory.
+GENERATIONS = ("sm_80", "sm_90a", "sm_100a")
 SPREAD = ("rms_norm", "arg_reduce", "qmv", "cast", "scan")
 
 
@@ -90,14 +92,14 @@ def test_a_spread_of_kernels_for_every_generation(name: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", LEVELS)
+@pytest.mark.parametrize("target", GENERATIONS)
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_kernel_compiles(name: str, target: str):
     """In each dtype and variant, as the target itself runs it: forms of sm_90a are its own.
 
     Forms behind one of bulk copies may spill: they run where tensor maps cannot.
     """
-    turn = [*LEVELS].index(target)
+    turn = GENERATIONS.index(target)
     others_first = [row[turn % len(row) :] + row for row in rows(expand(DECLARED[name]))]
     found = specialised(others_first, LEVELS[target])
     assert found
