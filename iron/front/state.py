@@ -15,6 +15,7 @@ from typing import Any
 
 from iron.dtypes import DType
 from iron.errors import KernelError, Loc, error
+from iron.front import advice
 from iron.front.scope import Broken
 from iron.front.source import Source, names_outside
 from iron.ir.build import Builder
@@ -221,7 +222,8 @@ class Trace:
         builtins_ = builtins_ if isinstance(builtins_, dict) else vars(builtins_)
         if name in builtins_:
             return builtins_[name], False
-        raise self.fail("E0105", f"`{name}` is not defined")
+        known = [*frame.names, *closure, *globals_]
+        raise self.fail("E0105", f"`{name}` is not defined", help=advice.for_name(name, known))
 
     def capture(self, space: dict[str, Any], name: str, value: object) -> None:
         """Notes that the kernel depends on a name outside it."""
@@ -341,23 +343,9 @@ def _advice(wrong: str) -> str:
     return "convert one side, such as `f32(x)` or `x.to(f32)`" if "differ" in wrong else ""
 
 
-HELP: dict[str, str] = {
-    "While": "every loop is a bounded `for`; leave it early with `if c: ...; break`",
-    "Continue": "put the rest of the body under an `if`",
-    "Assert": "state a precondition with `require(condition, message)`",
-    "FunctionDef": "define it outside, marked @inline",
-    "NamedExpr": "assign on a line of its own",
-    "AnnAssign": "leave the annotation out; a value has the dtype of what made it",
-    "Try": "nothing in a kernel raises",
-    "Raise": "state a precondition with `require(condition, message)`",
-    "Dict": "make it outside and pass it as a Const",
-    "Set": "use a tuple",
-}
-
-
 def refuse(trace: Trace, node: ast.AST) -> KernelError:
     """E0101 for a node that is not part of the language."""
     kind = type(node).__name__
     return trace.fail(
-        "E0101", f"`{kind}` is not part of the language", help=HELP.get(kind, ""), node=node
+        "E0101", f"`{kind}` is not part of the language", help=advice.NODES.get(kind, ""), node=node
     )

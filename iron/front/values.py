@@ -8,6 +8,7 @@ import numpy as np
 
 from iron.dtypes import DType, bool_, f32, i32, i64, of_numpy
 from iron.front import host
+from iron.front.advice import for_call
 from iron.front.scope import Mask, Range, Specialise, Tiling, View, Weak, dynamic, leaves
 from iron.front.state import Trace
 from iron.ir.core import Value, const_of, is_const
@@ -194,4 +195,6 @@ def compile_time(trace: Trace, what: str, *objects: object) -> None:
     demand(trace, *objects)
     if any(dynamic(x) for x in objects):
         bad = next(x for x in leaves(list(objects)) if dynamic(x))
-        raise trace.fail("E0204", f"{what} needs compile-time objects, not {described(bad)}")
+        advice = for_call(what.strip("`").rpartition(".")[2])
+        message = f"{what} needs compile-time objects, not {described(bad)}"
+        raise trace.fail("E0204", message, help=advice)

@@ -7,6 +7,7 @@ Outputs may also be given by name or through `out=`, Consts and dtype variables 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ def arrange(fn: Declared, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     dtypes = {n: named.pop(n) for n in list(named) if n in variables and n not in specs}
     for name, value in named.items():
         if name not in specs:
-            raise _wrong(fn, f"there is no parameter `{name}`")
+            raise _unknown(fn, name)
         if name in given:
             raise _wrong(fn, f"`{name}` is given twice")
         given[name] = value
@@ -102,15 +103,26 @@ def _fill_defaults(fn: Declared, specs: dict[str, ParamSpec], given: dict[str, A
         given[name] = spec.default
 
 
+def _unknown(fn: Declared, name: str) -> KernelError:
+    near = difflib.get_close_matches(name, list(fn.signature), 1)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    return _wrong(fn, f"there is no parameter `{name}`{hint}")
+
+
 def _wrong(fn: Declared, message: str) -> KernelError:
     return error("E0703", message, kernel=fn.name, help=f"call it as {usage(fn)}")
 
 
 def usage(fn: Declared) -> str:
-    """How the kernel is called: `rms_norm(x, w, eps, *, VEC, THREADS, out=y)`."""
-    inputs = [n for n, s in fn.signature.items() if isinstance(s, ParamSpec) and s.kind != "out"]
-    outputs = [n for n, s in fn.signature.items() if isinstance(s, ParamSpec) and s.kind == "out"]
+    """How the kernel is called: `rms_norm(x, w=None, eps, *, VEC, THREADS, out=y)`."""
+    specs = {n: s for n, s in fn.signature.items() if isinstance(s, ParamSpec)}
+    inputs = [_spelled(n, s) for n, s in specs.items() if s.kind != "out"]
+    outputs = [n for n, s in specs.items() if s.kind == "out"]
     consts = [n for n, s in fn.signature.items() if isinstance(s, ConstSpec)]
     last = [f"out={outputs[0] if len(outputs) == 1 else tuple(outputs)}"] if outputs else []
     keyword = ["*", *consts] if consts else []
     return f"{fn.name}({', '.join([*inputs, *keyword, *last])})"
+
+
+def _spelled(name: str, spec: ParamSpec) -> str:
+    return name if spec.default is MISSING else f"{name}={spec.default}"

@@ -37,7 +37,10 @@ def use(backend: str | Driver | None) -> Use:
     As a statement it lasts for the thread or task; in `with iron.use("interp"):` for the block.
     Raises E0603 for a backend that is unknown or not available here.
     """
-    return Use(driver(backend) if isinstance(backend, str) else backend)
+    if isinstance(backend, str):
+        backend = driver(backend)
+        backend.target()  # says here what is missing, not at the first call
+    return Use(backend)
 
 
 def device() -> str:
