@@ -71,7 +71,7 @@ def _spread(kernel: Declared, bench: Bench) -> Iterator[Point]:
         dtypes = {k: given[k] for k, v in variables.items() if isinstance(v, TypeVar)}
         formats = {k: given[k] for k, v in variables.items() if not isinstance(v, TypeVar)}
         known = {*given, "rng"}
-        case = Case(sizes, _tolerance(kernel), bench.make or _maker(kernel, known))
+        case = Case(sizes, _tolerance(kernel, dtypes), bench.make or _maker(kernel, known))
         variant = {k: v for k, v in defaults.items() if k not in sizes}
         yield Point(ConcreteCase(kernel, case, sizes, dtypes, formats, variant, {}), bench)
 
@@ -86,8 +86,13 @@ def _variants(kernel: Declared) -> dict[str, Any]:
     return out
 
 
-def _tolerance(kernel: Declared) -> Tolerance | Mapping[str, Tolerance]:
-    return kernel.suite.cases[0].tol if kernel.suite.cases else Tolerance("EXACT")
+def _tolerance(
+    kernel: Declared, dtypes: Mapping[str, DType]
+) -> Tolerance | Mapping[str, Tolerance]:
+    """That of the first case in these dtypes, since it says what is rounded to which of them."""
+    cases = kernel.suite.cases
+    alike = (c for c in cases if all(t in c.axes.get(name, (t,)) for name, t in dtypes.items()))
+    return next((c.tol for c in (*alike, *cases)), Tolerance("EXACT"))
 
 
 def _maker(kernel: Declared, known: set[str]) -> Callable[..., dict[str, Any]]:

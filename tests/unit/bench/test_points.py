@@ -8,7 +8,8 @@ from iron.errors import KernelError
 from iron.kernels.gemm.qmv import qmv
 from iron.kernels.ops.cast import cast
 from iron.kernels.ops.unary import unary
-from iron.lang import ELT, In, InOut, KernelFunction, Out, dims, each, f32, kernel
+from iron.kernels.sdpa.decode_batched import T, sdpa_decode_batched
+from iron.lang import ATTN, ELT, RED, In, InOut, KernelFunction, Out, bf16, dims, each, f32, kernel
 from iron.lang.parameter import ParamSpec
 from iron.quant.format import by_name
 from iron.worker import discover
@@ -60,6 +61,13 @@ def test_a_bench_without_inputs_is_named():
     strange.suite.benches.clear()
     strange.bench(N=64, FORM="odd")
     assert points(strange)[0].case.case.make is strange.suite.cases[0].make
+
+
+def test_a_bench_is_judged_by_the_class_of_cases_in_its_dtypes():
+    """f32 attention keeps its weights, bf16 rounds them: one class for both fails what is right."""
+    judged = {p.case.dtypes["T"]: p.case.case.tol for p in points(sdpa_decode_batched)}
+    assert judged == {bf16: {"o": ATTN.rounded(T), "lse": RED("L")}}
+    assert points(cast)[0].case.case.tol == cast.suite.cases[0].tol
 
 
 def test_every_kernel_of_the_library_has_points():
