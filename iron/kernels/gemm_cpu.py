@@ -22,13 +22,15 @@ class Tile(NamedTuple):
 def tile(m, n, k, T, pairs):
     """The tile of an m x n product over k, with `pairs` for products of AMX.
 
-    The widest tile whose operands are copied least that leaves a dozen groups; as little as can be
-    lies beyond the edges. Each turn of BK is summed from 0, so that chains stay short.
+    The widest tile whose operands are copied least that leaves a dozen groups, or eight that are
+    wide: copies of b, by panels, cost less than those of a. As little as can be lies beyond the
+    edges. Each turn of BK is summed from 0, so that chains stay short.
     """
     plain = k <= (CHAIN if T is f32 else NARROW)
     most = 256 if plain else 128  # compensation takes more arrays
     side = next((s for s in (256, 128) if s <= most and cdiv(m, s) * cdiv(n, s) >= 12), 64)
-    rows, columns = fitted(m, side, 16), fitted(n, side, 32)
+    wide = 512 if side == 256 and T is not bf16 and cdiv(m, 256) * cdiv(n, 512) >= 8 else side
+    rows, columns = fitted(m, side, 16), fitted(n, wide, 32)
     depth = min(256 if pairs else 128, max(32, next_pow2(k)))
     return Tile(rows, columns, depth, 0 if plain else CHAIN)
 

@@ -14,6 +14,9 @@ from iron.tiles.emitter import Emitter
 from iron.tiles.storage import Place, Shared
 from iron.tiles.window import Window
 
+LINE = 64
+"""Bytes of a cache line."""
+
 
 def window(e: Emitter, op: Op) -> Window:
     """The window of an access, its integers in the index type."""
@@ -97,6 +100,16 @@ def guarded(e: Emitter, w: Window, view: Sequence[Value]) -> Value:
         lambda: [e.zero(elem, 1)],
     )
     return out
+
+
+def ask(e: Emitter, w: Window, at: Sequence[Value], count: int) -> None:
+    """Asks for the lines of `count` neighbours in memory from `at` in the tile on, which need not
+    exist."""
+    per = LINE // element(w.buffer.type).bytes
+    for i in sorted({*range(0, count, per), count - 1}):
+        moved = e.b.emit("add", at[-1], e.number(i))
+        where = w.indices(e.b, w.place(e.b, [*at[:-1], moved]))
+        e.b.emit_all("prefetch", (w.buffer, *where))
 
 
 def whole_or_ragged(

@@ -18,7 +18,7 @@ from iron.targets.target import Target
 from iron.tiles.grid import Along, Grid, Kinds
 from iron.tiles.place import Plan
 from iron.tiles.storage import Fence, Kept, Place, Private, Registers, Shared, Spot
-from iron.tiles.window import Hint
+from iron.tiles.window import Coming, Hint
 
 PAD_BYTES = 16
 """Bytes after a row of a staged tile on a GPU: neighbouring rows begin in other banks, and stay
@@ -52,6 +52,7 @@ class Emitter:
         self.apart = 0  # loops and branches around the current op that threads run differently
         self.turned: list[dict[Value, Shared]] = [{}]  # by open block: copies in group memory
         self.upcoming: dict[Block, list[Hint]] = {}  # by body of a loop: what its next turn reads
+        self.coming: dict[Value, Coming] = {}  # operands that are filled panel by panel
         self.micro: MatrixAtom | None = None  # what multiplies from memory
         self.entry = Block()
         self._early = Builder()
@@ -123,12 +124,13 @@ class Emitter:
             shape[-1] += PAD_BYTES // elem.bytes
         return Shared(self.array(elem, shape, of.name or "staged"), turned)
 
-    def panels(self, of: Value, elem: DType, turned: bool) -> Shared:
-        """A new array for a right operand, the columns of a chunk together."""
+    def panels(self, of: Value, elem: DType, turned: bool, most: int | None = None) -> Shared:
+        """A new array for a right operand, the columns of a chunk together; for `most` chunks."""
         assert isinstance(of.type, Tile)
         depth, side = of.type.shape[::-1] if turned else of.type.shape
         a = self.grid.along("across", side)
-        array = self.array(elem, (a.count, depth, a.lanes), of.name or "panels")
+        count = a.count if most is None else min(a.count, most)
+        array = self.array(elem, (count, depth, a.lanes), of.name or "panels")
         return Shared(array, turned, panels=True)
 
     def private(self, of: Value, kinds: Kinds | None = None) -> Private:

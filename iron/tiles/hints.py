@@ -1,23 +1,24 @@
 """Reads that are asked for a turn early: where walks are loops, memory answers during products.
 
 A core has few requests under way. Filling group memory from afar waits for each sixteen lines;
-asked for one by one while the products of the turn before run, many are near when their turn comes.
+asked for block by block while the products of the turn before run, many are near when their turn
+comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from iron.ir.core import Op, Value
 from iron.ir.types import Tensor, Tile
-from iron.tiles import access
+from iron.tiles import access, columns
 from iron.tiles.early import Early
 from iron.tiles.emitter import Emitter
 from iron.tiles.place import STAGED
 from iron.tiles.window import Hint
 
 MOST = 4
-"""Requests for a tile in one step of a product: more would be in the way of its loads."""
+"""Rows of a tile that one block of a product asks for: more would be in the way of its loads."""
 
 
 class Hints(Early):
@@ -48,7 +49,11 @@ class Hints(Early):
         for op in self.reads:
             shape = op.results[0].type
             assert isinstance(shape, Tile)
-            found.append(Hint(access.window(e, op), *shape.shape))
+            sides = list(shape.shape)
+            if columns.comes(e, op):  # its other panels are asked for while they are filled
+                across = 0 if e.plan.placed[op.results[0]].turned else 1
+                sides[across] = e.grid.along("across", sides[across]).lanes
+            found.append(Hint(access.window(e, op), *sides))
         e.upcoming[self.block] = found
         e.values[self.block.params[0]] = counter
         return []
@@ -62,27 +67,17 @@ def _is_staged(e: Emitter, op: Op) -> bool:
     return constant and access.neighbours(op) and len(op.attr("axes")) == 2
 
 
-def shares(
-    e: Emitter, hints: Sequence[Hint], number: Value, blocks: int, steps: int
-) -> Callable[[Value], None]:
-    """What asks for the share of block `number` of so many, a part of it in each of its steps."""
-    asking: list[tuple[Hint, Value, Value, int]] = []
+def ask(e: Emitter, hints: Sequence[Hint], number: Value, blocks: int) -> None:
+    """Asks for the share of block `number` of so many."""
     for hint in hints:
         share = -(-hint.rows * hint.columns // blocks)
         if share >= hint.columns and share // hint.columns <= MOST:
             many = share // hint.columns
             row = e.b.emit("mul", number, e.number(many))
-            rows = [e.b.emit("add", row, e.number(i)) for i in range(many)]
-            asking += [(hint, r, e.number(0), -(-hint.columns // steps)) for r in rows]
+            for i in range(many):
+                at = [e.b.emit("add", row, e.number(i)), e.number(0)]
+                access.ask(e, hint.window, at, hint.columns)
         elif share < hint.columns and hint.columns % share == 0:
             at = e.b.emit("mul", number, e.number(share))
-            row, first = (e.b.emit(op, at, e.number(hint.columns)) for op in ("floordiv", "mod"))
-            asking.append((hint, row, first, -(-share // steps)))
-
-    def ask(k: Value) -> None:
-        for hint, row, first, by in asking:
-            at = e.b.emit("add", first, e.b.emit("mul", k, e.number(by)))
-            where = hint.window.indices(e.b, hint.window.place(e.b, [row, at]))
-            e.b.emit_all("prefetch", (hint.window.buffer, *where))
-
-    return ask
+            parts = [e.b.emit(op, at, e.number(hint.columns)) for op in ("floordiv", "mod")]
+            access.ask(e, hint.window, parts, share)

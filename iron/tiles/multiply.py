@@ -6,12 +6,12 @@ b once, and multiplies all pairs. Any shape and dtype has this form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 from iron.ir.core import Op, Value
 from iron.ir.types import Tile, Vector, element
-from iron.tiles import compute, hints, matrix, opaque, panel
+from iron.tiles import columns, compute, hints, matrix, opaque, panel
 from iron.tiles.emitter import Emitter, named
 from iron.tiles.storage import Place, Private, Registers, Shared, Spot
 
@@ -56,6 +56,13 @@ def _operand(e: Emitter, value: Value) -> Shared:
     return compute.copied(e, value)
 
 
+def _read(value: Value) -> Value:
+    """What an operand is before it is turned."""
+    while value.op is not None and value.op.name == "tile_transpose":
+        value = value.op.args[0]
+    return value
+
+
 def _in_registers(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     (value,) = op.results
     assert isinstance(value.type, Tile)
@@ -85,23 +92,25 @@ def _in_memory(e: Emitter, op: Op, a: Shared, b: Shared) -> None:
     kept = place_of_sum(e, op)
     down, across = e.axes(kinds, shape)
     many = next(n for n in (ROWS, 4, 2, 1) if down.count % n == 0)
+    in_column = down.count // many
     upcoming = e.upcoming.pop(e.plan.block[value], [])
+    coming = columns.first(e, _read(op.args[1]))
 
     def block(first: Value, column: Value) -> None:
-        of_column = e.b.emit("mul", column, e.number(down.count // many))
-        number = e.b.emit("add", of_column, e.b.emit("floordiv", first, e.number(many)))
-        blocks = down.count // many * across.count
-        ask = hints.shares(e, upcoming, number, blocks, _depth(op))
+        row = e.b.emit("floordiv", first, e.number(many))
+        number = e.b.emit("add", e.b.emit("mul", column, e.number(in_column)), row)
+        hints.ask(e, upcoming, number, in_column * across.count)
+        held = b if coming is None else columns.due(e, coming, b, column, (row, in_column))
         cols = [e.spot(kinds[1], shape[1], column)]
         numbers = [e.b.emit("add", first, e.number(i)) for i in range(many)]
         rows = [e.spot(kinds[0], shape[0], n) for n in numbers]
         places: list[Place] = [(r, cols[0]) for r in rows]
-        sums = _chained(e, op, (a, b), (rows, cols), ask)
+        sums = _chained(e, op, (a, held), (rows, cols))
         init = [e.wide(compute.chunk(e, op.args[2], p), p[-1].width) for p in places]
         e.follow(op)
         total = [e.b.emit("add", x, y) for x, y in zip(init, sums, strict=True)]
-        for p, held in zip(places, total, strict=True):
-            e.store(kept, p, held)
+        for p, one in zip(places, total, strict=True):
+            e.store(kept, p, one)
 
     def over_rows(column: Value) -> None:
         if down.count == many:
@@ -123,22 +132,23 @@ def _chained(
     op: Op,
     operands: tuple[Shared, Shared],
     spots: tuple[Sequence[Spot], Sequence[Spot]],
-    ask: Callable[[Value], None],
 ) -> Sequence[Value]:
-    """The sums of one block from 0, where walks are loops; those of chains are added. `ask` runs in
-    each step along k."""
+    """The sums of one block from 0, where walks are loops; those of chains are added."""
     rows, columns = spots
     depth = _depth(op)
     none = [e.zero(element(op.results[0].type), columns[0].width)] * (len(rows) * len(columns))
     if depth % CHAIN or depth == CHAIN:
-        return _block(e, op, operands, spots, none, ask=ask)
+        return _block(e, op, operands, spots, none)
 
-    def part(number: Value, total: Sequence[Value]) -> list[Value]:
+    def chain(number: Value) -> Sequence[Value]:
         first = e.b.emit("mul", number, e.number(CHAIN))
-        sums = _block(e, op, operands, spots, none, (first, CHAIN), ask)
+        return _block(e, op, operands, spots, none, (first, CHAIN))
+
+    def added(number: Value, total: Sequence[Value]) -> list[Value]:
+        sums = chain(e.b.emit("add", number, e.number(1)))
         return [e.b.emit("add", x, y) for x, y in zip(total, sums, strict=True)]
 
-    return e.carry(depth // CHAIN, none, part, "chain")
+    return e.carry(depth // CHAIN - 1, chain(e.number(0)), added, "chain")
 
 
 def place_of_sum(e: Emitter, op: Op) -> Private:
@@ -169,7 +179,6 @@ def _block(
     spots: tuple[Sequence[Spot], Sequence[Spot]],
     init: Sequence[Value],
     part: tuple[Value, int] | None = None,
-    ask: Callable[[Value], None] | None = None,
 ) -> tuple[Value, ...]:
     """The sums of one block, rows outermost: `init` plus the products along k, all of them or so
     many from a first."""
@@ -177,8 +186,6 @@ def _block(
 
     def step(k: Value, sums: Sequence[Value]) -> list[Value]:
         k = k if part is None else e.b.emit("add", part[0], k)
-        if ask is not None:
-            ask(k)
         left = [_widened(e, op, e.shared(a, (r.at, k), 1)) for r in rows]
         right = [_widened(e, op, _column(e, b, k, c)) for c in columns]
         pairs = product(left, right)
@@ -198,6 +205,7 @@ def _column(e: Emitter, b: Shared, k: Value, spot: Spot) -> Value:
     if not b.panels:
         return e.shared(b, (k, spot.at), spot.width)
     chunk = e.number(spot.chunk) if isinstance(spot.chunk, int) else spot.chunk
+    chunk = chunk if b.slot is None else b.slot
     lane = e.lane(spot.kind, e.grid.along(spot.kind, spot.size).lanes, 1)
     return e.b.emit("load", b.array, chunk, k, lane, attrs=(0,))
 

@@ -99,3 +99,15 @@ class Hint:
     window: Window
     rows: int
     columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A right operand of which two panels at a time are in group memory: a product reads one while
+    the next is filled. `array` has a first axis of the panels that there is room for."""
+
+    window: Window
+    array: Value
+    turned: bool
+    depth: int
+    side: int
