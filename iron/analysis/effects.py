@@ -19,7 +19,7 @@ def writes(kernel: Kernel) -> frozenset[str]:
     return _touched(kernel, Trait.WRITES)
 
 
-def _touched(kernel: Kernel, effect: Trait) -> frozenset[str]:
+def _touched(kernel: Kernel, effect: int) -> frozenset[str]:
     buffers = {
         op.args[op.name == "async_copy" and effect is Trait.READS]
         for op in kernel.body.walk()

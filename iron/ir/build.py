@@ -83,7 +83,7 @@ class Builder:
     ) -> tuple[Value, ...]:
         """Emits an op and returns its results; a folded or numbered one is not emitted again."""
         row = TABLE[name]
-        if not (self.folding and row.has(Trait.PURE)):
+        if not (self.folding and row.traits & Trait.PURE):
             return self._append(row, tuple(args), attrs, regions, surface).results
         known = fold(self, row, args, attrs)
         if known is not None:
@@ -109,9 +109,9 @@ class Builder:
         return op
 
     def _key(self, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) -> Any:
-        ids = [id(a) for a in args]
-        if row.has(Trait.COMMUTATIVE):
-            ids.sort()
         if row.name == "const":
             return (row.name, attrs[0].tobytes(), attrs[1])
+        ids = [id(a) for a in args]
+        if row.traits & Trait.COMMUTATIVE:
+            ids.sort()
         return (row.name, tuple(ids), attrs, self.exact)

@@ -88,8 +88,9 @@ class Block:
         """Every op of the block and of its regions, outer before inner."""
         for op in self.ops:
             yield op
-            for region in op.regions:
-                yield from region.walk()
+            if op.regions:
+                for region in op.regions:
+                    yield from region.walk()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +154,13 @@ class Kernel:
 
 def tiled(kernel: Kernel) -> bool:
     """True for a kernel with tile values: how many threads a group has is not decided yet."""
-    return any(
-        op.row.has(Trait.TILE) or any(isinstance(r.type, Tile) for r in op.results)
-        for op in kernel.body.walk()
-    )
+    for op in kernel.body.walk():
+        if op.row.traits & Trait.TILE:
+            return True
+        for result in op.results:
+            if isinstance(result.type, Tile):
+                return True
+    return False
 
 
 def is_const(value: Value) -> bool:

@@ -36,7 +36,7 @@ def fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) 
 
 
 def _fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...]) -> Value | None:
-    if row.ref is not None and args and all(_splat_const(a) is not None for a in args):
+    if row.ref is not None and _all_constant(args):
         return _computed(b, row, args, attrs)
     if row.unit:
         found = _identity(row, args)
@@ -50,12 +50,21 @@ def _fold(b: Builder, row: OpDef, args: Sequence[Value], attrs: tuple[Any, ...])
     return rule(args, attrs) if rule else None
 
 
+def _all_constant(args: Sequence[Value]) -> bool:
+    """True where no operand is unknown; the first one nearly always decides."""
+    if not args or _splat_const(args[0]) is None:
+        return False
+    return all(_splat_const(a) is not None for a in args[1:])
+
+
 def _splat_const(value: Value) -> Any:
     """The scalar of a constant, or of a vector or tile of one; None for anything else."""
-    if is_const(value):
-        return const_of(value)
     op = value.op
-    if op is not None and op.row.name in _SPREADING and is_const(op.args[0]):
+    if op is None:
+        return None
+    if op.name == "const":
+        return op.attrs[0]
+    if op.name in _SPREADING and is_const(op.args[0]):
         return const_of(op.args[0])
     return None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntFlag, auto
 from typing import TYPE_CHECKING, Any
 
 from iron.dtypes import DType, bool_
@@ -25,21 +24,22 @@ class OpTypeError(Exception):
     """Operand types that an op does not take; the front end adds the user's line."""
 
 
-class Trait(IntFlag):
-    """What passes and backends may assume of an op."""
+class Trait:
+    """What passes and backends may assume of an op: bits, plain integers since every op of every
+    pass is asked for them."""
 
     NONE = 0
-    PURE = auto()
-    COMMUTATIVE = auto()
-    ELEMENTWISE = auto()
-    COLLECTIVE = auto()
-    READS = auto()
-    WRITES = auto()
-    REGION = auto()
-    TERMINATOR = auto()
-    TILE = auto()  # `iron.tiles` replaces it by ops of threads before any backend
-    EXPANDED = auto()  # replaced by its body in IR before any backend, the interpreter included
-    HINT = auto()  # changes nothing but speed: it is kept, and orders nothing
+    PURE = 1 << 0
+    COMMUTATIVE = 1 << 1
+    ELEMENTWISE = 1 << 2
+    COLLECTIVE = 1 << 3
+    READS = 1 << 4
+    WRITES = 1 << 5
+    REGION = 1 << 6
+    TERMINATOR = 1 << 7
+    TILE = 1 << 8  # `iron.tiles` replaces it by ops of threads before any backend
+    EXPANDED = 1 << 9  # replaced by its body in IR before any backend, the interpreter included
+    HINT = 1 << 10  # changes nothing but speed: it is kept, and orders nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ class OpDef:
     operands: tuple[str, ...]
     attrs: tuple[str, ...]
     infer: Infer
-    traits: Trait
+    traits: int
     doc: str
     sig: str = ""
     kinds: str = ""
@@ -76,10 +76,9 @@ class OpDef:
             return (*attrs, *self.defaults[-missing:])
         return attrs
 
-    def has(self, trait: Trait) -> bool:
-        """True when the row carries every flag of `trait`."""
-        wanted = int(trait)  # flags as integers: this runs for every op of every pass
-        return int(self.traits) & wanted == wanted
+    def has(self, traits: int) -> bool:
+        """True when the row carries every bit of `traits`."""
+        return self.traits & traits == traits
 
     def __repr__(self) -> str:
         return f"OpDef({self.name})"
@@ -97,7 +96,7 @@ def defop(
     kinds: str = "",
     attrs: str = "",
     infer: Infer | None = None,
-    traits: Trait = Trait.NONE,
+    traits: int = Trait.NONE,
     ref: Callable[..., Any] | None = None,
     truth: Callable[..., Any] | None = None,
     ulp: float = 0.0,

@@ -17,21 +17,28 @@ def dead(kernel: Kernel) -> Kernel:
     parameters, initial values, yields and results shrink together.
     """
     return replace_blocks(
-        kernel, host=sliced(kernel.host, writes), body=sliced(kernel.body, writes)
+        kernel, host=_sliced(kernel.host, writes, _Rest), body=_sliced(kernel.body, writes, _Rest)
     )
 
 
 def sliced(block: Block, effect: Callable[[Op], bool]) -> Block:
-    """`block` with only the ops that are an `effect`, and what these and its yield need."""
+    """`block` with only the ops that are an `effect`, and what these and its yield need.
+
+    It shares no op with `block`, so that one kernel can hold several slices.
+    """
+    return _sliced(block, effect, _Copy)
+
+
+def _sliced(block: Block, effect: Callable[[Op], bool], form: type[_Copy]) -> Block:
     live = Liveness(effect)
     live.need(block.yielded)
     live.block(block)
-    return _Copy(live).block(block, block.yielded, keep=block.params)
+    return form(live).block(block, block.yielded, keep=block.params)
 
 
 def writes(op: Op) -> bool:
     """True for an op that does more than make its results."""
-    return op.row.has(Trait.WRITES) or op.row.has(Trait.HINT)
+    return op.row.traits & (Trait.WRITES | Trait.HINT) != 0
 
 
 class Liveness:
@@ -90,8 +97,10 @@ class Liveness:
     def _has_effect(self, op: Op) -> bool:
         known = self._effects.get(op)
         if known is None:
-            inner = (o for region in op.regions for o in region.ops)
-            known = self.effect(op) or any(map(self._has_effect, inner))
+            known = self.effect(op)
+            if op.regions and not known:
+                inner = (o for region in op.regions for o in region.ops)
+                known = any(map(self._has_effect, inner))
             self._effects[op] = known
         return known
 
@@ -106,15 +115,23 @@ class _Copy:
 
     def block(self, old: Block, yielded: Sequence[Value], keep: Sequence[Value]) -> Block:
         """`old` with the parameters `keep` and the yield `yielded`."""
-        fresh = [Value(p.type, None, p.name) for p in keep]
+        fresh = self.parameters(keep)
         self.values.update(zip(keep, fresh, strict=True))
         with self.builder.block(fresh) as new:
             for op in old.ops:
                 if op.name == "yield":
                     self._emit(op, yielded, ())
-                elif op in self.live.ops:
+                elif op in self.live.ops and not self.kept(op, new):
                     self._op(op)
         return new
+
+    def parameters(self, old: Sequence[Value]) -> Sequence[Value]:
+        """What stands for the parameters `old`."""
+        return [Value(p.type, None, p.name) for p in old]
+
+    def kept(self, op: Op, into: Block) -> bool:
+        """True where `op` itself became part of `into`."""
+        return False
 
     def _op(self, op: Op) -> None:
         if op.name == "for":
@@ -148,3 +165,17 @@ class _Copy:
         for before, after in zip(old, results, strict=True):
             self.values[before] = after
             after.name = before.name
+
+
+class _Rest(_Copy):
+    """The live part in place of the whole: an op whose operands stay is taken along as it is."""
+
+    def parameters(self, old: Sequence[Value]) -> Sequence[Value]:
+        return old
+
+    def kept(self, op: Op, into: Block) -> bool:
+        if op.regions or any([self.values[a] is not a for a in op.args]):
+            return False
+        into.ops.append(op)
+        self.values.update(zip(op.results, op.results, strict=True))
+        return True

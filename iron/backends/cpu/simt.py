@@ -218,7 +218,7 @@ def _runs_once(u: Uniformity, op: Op) -> bool:
     return all(_runs_once(u, o) for region in op.regions for o in region.ops if o.name != "yield")
 
 
-def _touched(ops: Iterable[Op], trait: Trait) -> set[Value]:
+def _touched(ops: Iterable[Op], trait: int) -> set[Value]:
     """The tensors that `ops` and their regions read or write."""
     found: set[Value] = set()
     for op in ops:

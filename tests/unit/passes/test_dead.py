@@ -6,7 +6,7 @@ from iron.dtypes import bool_, f32, i32
 from iron.ir.core import Kernel, Value
 from iron.ir.interp import run
 from iron.ir.verify import verify
-from iron.passes.dead import dead
+from iron.passes.dead import dead, sliced, writes
 from tests.unit.ir.handmade import Handmade
 
 
@@ -149,3 +149,14 @@ def test_names_locations_and_exactness_survive():
     assert add.exact
     assert add.loc is not None
     assert add.loc.line == 7
+
+
+def test_dead_takes_along_what_stays_and_a_slice_shares_nothing():
+    p, x, y, t = start()
+    v = p.load(x, t)
+    p.emit("mul", v, v)
+    p.store(y, t, v)
+    kernel = p.done()
+    ops = set(kernel.body.ops)
+    assert set(dead(kernel).body.ops) < ops
+    assert not set(sliced(kernel.body, writes).ops) & ops
