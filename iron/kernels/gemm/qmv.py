@@ -6,7 +6,7 @@ Source: the definition; the formats and their decoding are those of `iron.quant.
 import numpy as np
 
 from iron.kernels.matvec_columns import by_columns, in_bytes
-from iron.kernels.matvec_matrix import BLOCK, by_matrix, in_blocks, in_lines
+from iron.kernels.matvec_matrix import BLOCK, LINES, by_matrix, in_blocks, in_lines
 from iron.kernels.matvec_teams import by_teams, by_tiles, rows_of, teams_of, threads_of, way_of
 from iron.lang import DOT, Const, In, Out, Packed, bf16, cdiv, dims, dtypes, f16, f32
 from iron.lang import formats, groups, kernel, require
@@ -105,7 +105,9 @@ def qmv(
 
     require(not matrix or in_blocks(FMT) or in_lines(FMT), "products are for some codes of 4 bits")
     require(held * (THREADS // 32) * BLOCK == K or not matrix, "simdgroups share the columns")
-    require(16 % (THREADS // 32) == 0 or not (matrix and in_lines(FMT)), "simdgroups share 16 rows")
+    if matrix and in_lines(FMT):
+        require(16 % (THREADS // 32) == 0, "simdgroups share 16 rows")
+        require(K % LINES == 0, "every lane reads as many words of a row")
     require(ROWS % 16 == 0 or not matrix, "a product of simdgroups has 16 rows")
 
     if matrix:

@@ -331,3 +331,13 @@ def test_a_group_of_zeros_is_zero():
         )
         assert not codes.any()
         assert scales.tolist() == [[code]]
+
+
+def test_lanes_that_share_lines_read_as_many_words_each():
+    """Half of the words of a row of 512 would be read beyond its end."""
+    rng = np.random.default_rng(5)
+    w = quantize(rng.standard_normal((16, 512)).astype(np.float32), by_name("gguf_q4_1"))
+    way: dict[str, Any] = {"WAY": "matrix", "TEAM": 32, "TEAMS": 1, "THREADS": 128, "ROWS": 32}
+    with pytest.raises(KernelError, match="as many words of a row") as refused:
+        qmv(np.ones((1, 512), np.float32), w, None, None, UNROLL=1, MATRIX=1, **way)
+    assert refused.value.id == "E0702"
