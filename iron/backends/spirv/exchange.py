@@ -14,7 +14,7 @@ from iron.backends.spirv import memory
 from iron.backends.spirv.encode import Place
 from iron.backends.spirv.matrix import VISIBLE
 from iron.backends.spirv.register import halves, joined
-from iron.backends.spirv.words import EVERYTHING, GROUP_MEMORY, Capability, Code, Scope
+from iron.backends.spirv.words import EVERYTHING, GROUP_MEMORY, BuiltIn, Capability, Code, Scope
 from iron.dtypes import DType
 
 if TYPE_CHECKING:
@@ -55,17 +55,24 @@ def from_lane_xor(e: Encoder, dtype: DType, value: int, mask: int) -> int:
 
 
 def from_lane_before(e: Encoder, dtype: DType, value: int, distance: int) -> int:
-    """The value `distance` lanes below; anything where there is none."""
+    """The value `distance` lanes below; anything where there is none.
+
+    There it is the lane's own: what the instruction for this distance leaves undefined is memory
+    that Mesa has not mapped (26.0, 8 lanes).
+    """
     m = e.m
     if not e.shuffles:
         below = m.op(Code.ISub, e.thread_index, m.number(distance))
         outside = m.test(Code.ULessThan, e.thread_index, m.number(distance))
         return through_memory(e, dtype, value, m.select(outside, e.thread_index, below))
-    m.need(Capability.GroupNonUniformShuffleRelative)
+    m.need(Capability.GroupNonUniformShuffle)
     scope, by = m.number(Scope.Subgroup), m.number(distance)
+    lane = m.load(m.input(BuiltIn.SubgroupLocalInvocationId), m.u32)
+    outside = m.test(Code.ULessThan, lane, by)
+    source = m.select(outside, lane, m.op(Code.ISub, lane, by))
     words = _words(e, dtype, value)
-    code = Code.GroupNonUniformShuffleUp
-    return _value(e, dtype, [m.put(code, m.types[w], scope, w, by) for w in words])
+    code = Code.GroupNonUniformShuffle
+    return _value(e, dtype, [m.put(code, m.types[w], scope, w, source) for w in words])
 
 
 def xor(e: Encoder, mask: int) -> int:

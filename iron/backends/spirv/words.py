@@ -120,8 +120,8 @@ class Code(IntEnum):
     BranchConditional = 250
     Return = 253
     GroupNonUniformBallot = 339
+    GroupNonUniformShuffle = 345
     GroupNonUniformShuffleXor = 346
-    GroupNonUniformShuffleUp = 347
     SDot = 4450
     UDot = 4451
     SUDot = 4452
@@ -143,7 +143,6 @@ class Capability(IntEnum):
     GroupNonUniform = 61
     GroupNonUniformBallot = 64
     GroupNonUniformShuffle = 65
-    GroupNonUniformShuffleRelative = 66
     StorageBuffer16BitAccess = 4433
     StorageBuffer8BitAccess = 4448
     DenormPreserve = 4464

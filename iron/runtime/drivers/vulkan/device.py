@@ -32,7 +32,7 @@ NO_DRIVER = -9
 PUSHING = "VK_KHR_push_descriptor"
 
 # Subgroup operations that collectives are made of, and the bits that promise them.
-SUBGROUP_OPERATIONS = {"basic": 0x1, "ballot": 0x8, "shuffle": 0x10, "relative shuffle": 0x20}
+SUBGROUP_OPERATIONS = {"basic": 0x1, "ballot": 0x8, "shuffle": 0x10}
 
 # Feature of ours -> the structure and the flag that switch it on.
 FLAGS: dict[str, tuple[type[r.Chained], int]] = {
