@@ -21,7 +21,7 @@ def writes(kernel: Kernel) -> frozenset[str]:
 
 def _touched(kernel: Kernel, effect: int) -> frozenset[str]:
     buffers = {
-        op.args[op.name == "async_copy" and effect is Trait.READS]
+        op.args[op.name == "async_copy" and effect == Trait.READS]
         for op in kernel.body.walk()
         if op.row.has(effect) and op.args
     }

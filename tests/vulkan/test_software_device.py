@@ -133,11 +133,6 @@ def test_random_programs_leave_the_same_bits(width: int):
     assert found["simd"] == width
 
 
-def test_a_scan_asks_for_no_lane_below_the_first():
-    """What a relative shuffle leaves undefined there ended the process, in this program."""
-    assert child(8, "fuzz", "169", "1")["faults"] == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", library())

@@ -57,8 +57,8 @@ def from_lane_xor(e: Encoder, dtype: DType, value: int, mask: int) -> int:
 def from_lane_before(e: Encoder, dtype: DType, value: int, distance: int) -> int:
     """The value `distance` lanes below; anything where there is none.
 
-    There it is the lane's own: what the instruction for this distance leaves undefined is memory
-    that Mesa has not mapped (26.0, 8 lanes).
+    There it is the lane's own: a relative shuffle leaves it undefined, and Mesa 22.3 at 8 lanes
+    then reads memory that is not mapped.
     """
     m = e.m
     if not e.shuffles:

@@ -58,7 +58,7 @@ def qmv(
     WAY: Const = way_of,
     TEAMS: Const = teams_of,
     THREADS: Const = threads_of,
-    UNROLL: Const = lambda WAY, FMT: (1 + in_blocks(FMT)) if WAY == "matrix" else 4,
+    UNROLL: Const = lambda WAY, FMT: 4 if WAY != "matrix" else 2 if in_blocks(FMT) else 1,
     ROWS: Const = rows_of,
     PARTS: Const = True,
 ):

@@ -1,5 +1,6 @@
 """Every library kernel is a valid module on a usual device and on the least one."""
 
+import re
 from dataclasses import replace
 from struct import pack, unpack
 from typing import Any
@@ -56,6 +57,15 @@ def test_every_form_of_a_kernel_is_a_valid_module(name: str, target: Target):
     for form in forms(lowered, lambda body, words: encode(body, target, words)):
         assert complaint(form.code.words) == "", form.aligned
     assert disassemble(form.code.words).endswith("OpFunctionEnd\n")
+
+
+def test_a_scan_asks_for_no_lane_below_the_first():
+    """A relative shuffle gives anything there, and Mesa at 8 lanes ends the process over it."""
+    text = disassemble(encoded("scan_rows").words)
+    sources = re.findall(r"OpGroupNonUniformShuffle \S+ \S+ \S+ (\S+)", text)
+    assert sources
+    assert all(re.search(rf"{re.escape(source)} = OpSelect ", text) for source in sources)
+    assert "ShuffleUp" not in text
 
 
 @kernel
